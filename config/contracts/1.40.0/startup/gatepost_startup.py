@@ -1,0 +1,278 @@
+"""Start-up module for the OpenHands Agent Server 1.40.0.
+
+Imported by the server's own ``--extra-python-path`` and ``--import-modules`` flags before it reads its
+configuration. It makes the process what the daemon relies on, then says so on the control descriptor. Any failure
+here ends the process: a server that has not announced itself is never spoken to.
+
+The environment names the descriptors, not their content:
+  GATEPOST_LISTEN_FD   a listening TCP socket on 127.0.0.1 that the daemon bound
+  GATEPOST_CONTROL_FD  one end of a Unix socket pair; the daemon holds the other
+  GATEPOST_NONCE       a random word that the announcement repeats
+  OPENHANDS_AGENT_SERVER_CONFIG_PATH=/dev/fd/N  the configuration, an unlinked file
+
+Control protocol: one JSON object a line, both ways.
+  out  {"announce": {"nonce", "pid", "contract", "measures": [...]}}
+  in   {"id": n, "grant": [event ids]}    -> {"id": n, "granted": count}
+  in   {"id": n, "revoke": true}          -> {"id": n, "revoked": count}
+  in   {"id": n, "inspect": true}         -> {"id": n, "inspect": {...}}
+  out  {"held": {"conversation_id", "event_ids"}}   an action without a grant was stopped
+End of file on the control descriptor means the daemon is gone: the process ends.
+"""
+
+import ctypes
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+
+CONTRACT = "1.40.0"
+PR_SET_DUMPABLE = 4
+PR_GET_DUMPABLE = 3
+MAX_LINE_BYTES = 1 << 20
+
+
+def _take_descriptor(variable):
+    number = int(os.environ.pop(variable))
+    os.set_inheritable(number, False)
+    return number
+
+
+class Control:
+    """The daemon's private channel: grants come in, reports go out."""
+
+    def __init__(self, number, nonce):
+        self._socket = socket.socket(fileno=number)
+        self._nonce = nonce
+        self._write_lock = threading.Lock()
+        self._grants = set()
+        self._grant_lock = threading.Lock()
+
+    def send(self, message):
+        data = json.dumps(message).encode() + b"\n"
+        with self._write_lock:
+            self._socket.sendall(data)
+
+    def take_grants(self, event_ids):
+        """True when every id was granted; each grant is used up by this call."""
+        wanted = set(event_ids)
+        with self._grant_lock:
+            if not wanted <= self._grants:
+                return False
+            self._grants -= wanted
+            return True
+
+    def serve(self):
+        """Answer the daemon until it closes its end, then end this process."""
+        try:
+            with self._socket.makefile("rb") as lines:
+                while True:
+                    line = lines.readline(MAX_LINE_BYTES)
+                    if not line.endswith(b"\n"):
+                        break
+                    self._answer(json.loads(line))
+        finally:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def _answer(self, request):
+        reply = {"id": request["id"]}
+        if "grant" in request:
+            with self._grant_lock:
+                self._grants |= {str(event_id) for event_id in request["grant"]}
+            reply["granted"] = len(request["grant"])
+        elif request.get("revoke"):
+            with self._grant_lock:
+                reply["revoked"] = len(self._grants)
+                self._grants.clear()
+        elif request.get("inspect"):
+            reply["inspect"] = inspect_process(self._nonce)
+        else:
+            reply["error"] = "unknown request"
+        self.send(reply)
+
+
+def listening_sockets():
+    """Every listening socket this process holds: [{"family", "address"}], read from the kernel's own tables."""
+    inodes = set()
+    for number in os.listdir("/proc/self/fd"):
+        try:
+            target = os.readlink(f"/proc/self/fd/{number}")
+        except OSError:
+            continue
+        if target.startswith("socket:["):
+            inodes.add(target[8:-1])
+    found = []
+    for family, path in (("inet", "/proc/self/net/tcp"), ("inet6", "/proc/self/net/tcp6")):
+        try:
+            with open(path) as table:
+                rows = table.readlines()[1:]
+        except FileNotFoundError:
+            continue
+        for row in rows:
+            fields = row.split()
+            if fields[3] == "0A" and fields[9] in inodes:
+                found.append({"family": family, "address": fields[1]})
+    with open("/proc/self/net/unix") as table:
+        for row in table.readlines()[1:]:
+            fields = row.split()
+            if int(fields[3], 16) & 0x10000 and fields[6] in inodes:
+                found.append({"family": "unix", "address": fields[7] if len(fields) > 7 else ""})
+    return found
+
+
+def inspect_process(nonce):
+    """What the daemon's canaries read: facts about this very process, taken now."""
+    from openhands.sdk.agent.agent import Agent
+
+    return {
+        "nonce": nonce,
+        "pid": os.getpid(),
+        "dumpable": ctypes.CDLL(None).prctl(PR_GET_DUMPABLE, 0, 0, 0, 0),
+        "listeners": listening_sockets(),
+        "latch": all(
+            getattr(getattr(Agent, name), "gatepost_latch", False)
+            for name in ("_execute_actions", "_aexecute_actions")
+        ),
+        "ambient_plugins": "dropped" if ambient_plugins_dropped() else "loaded",
+    }
+
+
+def refuse_other_listeners(allowed_number):
+    """No socket of this process is bound or made to listen, but the inherited one."""
+    refused = OSError("gatepost: this process may not listen")
+
+    def audit(event, _arguments):
+        if event == "socket.bind":
+            raise refused
+
+    def listen(self, *arguments):
+        if self.fileno() != allowed_number:
+            raise refused
+        return original_listen(self, *arguments)
+
+    original_listen = socket.socket.listen
+    socket.socket.listen = listen
+    sys.addaudithook(audit)
+
+
+def serve_on(listener, config_number):
+    """Make uvicorn serve on the inherited socket, whatever host and port it was told."""
+    import uvicorn
+
+    original_serve = uvicorn.Server.serve
+
+    async def serve(self, sockets=None):
+        # The configuration was read by now: the descriptor that carries the keys is closed before the first request.
+        from openhands.agent_server.config import get_default_config
+
+        get_default_config()
+        os.environ.pop("OPENHANDS_AGENT_SERVER_CONFIG_PATH", None)
+        if config_number is not None:
+            os.close(config_number)
+        await original_serve(self, sockets=[listener])
+
+    uvicorn.Server.serve = serve
+
+
+def drop_ambient_plugins():
+    """Plugins and agent definitions lying about in the workspace or HOME are not loaded."""
+    from openhands.sdk.conversation.impl import local_conversation
+
+    def no_plugins(*_arguments, **_named):
+        return {}
+
+    def no_agents(*_arguments, **_named):
+        return None
+
+    no_plugins.gatepost_dropped = True
+    no_agents.gatepost_dropped = True
+    local_conversation.load_available_plugins = no_plugins
+    local_conversation.register_file_agents = no_agents
+
+
+def ambient_plugins_dropped():
+    from openhands.sdk.conversation.impl import local_conversation
+
+    return all(
+        getattr(getattr(local_conversation, name), "gatepost_dropped", False)
+        for name in ("load_available_plugins", "register_file_agents")
+    )
+
+
+def install_latch(control):
+    """Run an action only when its event id was granted, once; hold the whole batch otherwise."""
+    from openhands.agent_server.event_service import EventService
+    from openhands.sdk.agent.agent import Agent
+    from openhands.sdk.conversation.state import ConversationExecutionStatus
+    from openhands.sdk.tool.builtins import FinishAction, ThinkAction
+
+    main_conversations = set()
+    original_start = EventService.start
+    original_execute = Agent._execute_actions
+    original_aexecute = Agent._aexecute_actions
+
+    async def start(self):
+        main_conversations.add(self.stored.id)
+        return await original_start(self)
+
+    def may_run(conversation, action_events):
+        if len(action_events) == 1 and isinstance(action_events[0].action, (FinishAction, ThinkAction)):
+            return True
+        event_ids = [event.id for event in action_events]
+        if control.take_grants(event_ids):
+            return True
+        control.send({"held": {"conversation_id": str(conversation.id), "event_ids": event_ids}})
+        if conversation.id not in main_conversations:
+            # A sub-agent's runner would answer the confirmation by itself and spin.
+            raise RuntimeError("gatepost: an action of a sub-agent was not approved")
+        conversation.state.execution_status = ConversationExecutionStatus.WAITING_FOR_CONFIRMATION
+        return False
+
+    def execute(self, conversation, action_events, on_event):
+        if may_run(conversation, action_events):
+            original_execute(self, conversation, action_events, on_event)
+
+    async def aexecute(self, conversation, action_events, on_event):
+        if may_run(conversation, action_events):
+            await original_aexecute(self, conversation, action_events, on_event)
+
+    execute.gatepost_latch = True
+    aexecute.gatepost_latch = True
+    EventService.start = start
+    Agent._execute_actions = execute
+    Agent._aexecute_actions = aexecute
+
+
+def main():
+    nonce = os.environ.pop("GATEPOST_NONCE")
+    listen_number = _take_descriptor("GATEPOST_LISTEN_FD")
+    control_number = _take_descriptor("GATEPOST_CONTROL_FD")
+    config_number = None
+    path = os.environ.get("OPENHANDS_AGENT_SERVER_CONFIG_PATH", "")
+    if path.startswith("/dev/fd/"):
+        config_number = int(path.removeprefix("/dev/fd/"))
+        os.set_inheritable(config_number, False)
+
+    if sys.platform == "linux" and ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0:
+        raise OSError("PR_SET_DUMPABLE was refused")
+    listener = socket.socket(fileno=listen_number)
+    control = Control(control_number, nonce)
+    refuse_other_listeners(listen_number)
+    serve_on(listener, config_number)
+    drop_ambient_plugins()
+    install_latch(control)
+    control.send(
+        {
+            "announce": {
+                "nonce": nonce,
+                "pid": os.getpid(),
+                "contract": CONTRACT,
+                "measures": ["listener", "dumpable", "listeners_refused", "ambient_plugins_dropped", "latch"],
+            }
+        }
+    )
+    threading.Thread(target=control.serve, name="gatepost-control", daemon=True).start()
+
+
+main()

@@ -1,0 +1,2 @@
+//! The gatepost binary.
+fn main() {}
