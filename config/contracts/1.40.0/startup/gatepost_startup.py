@@ -14,6 +14,7 @@ Control protocol: one JSON object a line, both ways.
   out  {"announce": {"nonce", "pid", "contract", "measures": [...]}}
   in   {"id": n, "grant": [event ids]}    -> {"id": n, "granted": count}
   in   {"id": n, "revoke": true}          -> {"id": n, "revoked": count}
+  in   {"id": n, "settled": conversation} -> {"id": n, "settled": true | false}   no run of it is under way or ending
   in   {"id": n, "inspect": true}         -> {"id": n, "inspect": {...}}
   out  {"held": {"conversation_id", "event_ids"}}   an action without a grant was stopped
 End of file on the control descriptor means the daemon is gone: the process ends.
@@ -48,6 +49,20 @@ class Control:
         self._write_lock = threading.Lock()
         self._grants = set()
         self._grant_lock = threading.Lock()
+        self._services = {}
+
+    def register(self, service):
+        """Remember the service of a main conversation; sub-agents have none."""
+        self._services[str(service.stored.id)] = service
+
+    def is_main(self, conversation):
+        return str(conversation.id) in self._services
+
+    def _settled(self, conversation_id):
+        # The status turns terminal before the run's task ends, and an accept sent in between does nothing.
+        service = self._services.get(conversation_id)
+        task = service._run_task if service is not None else None
+        return task is None or task.done()
 
     def send(self, message):
         data = json.dumps(message).encode() + b"\n"
@@ -85,6 +100,8 @@ class Control:
             with self._grant_lock:
                 reply["revoked"] = len(self._grants)
                 self._grants.clear()
+        elif "settled" in request:
+            reply["settled"] = self._settled(request["settled"])
         elif request.get("inspect"):
             reply["inspect"] = inspect_process(self._nonce)
         else:
@@ -134,7 +151,7 @@ def inspect_process(nonce):
             getattr(getattr(Agent, name), "gatepost_latch", False)
             for name in ("_execute_actions", "_aexecute_actions")
         ),
-        "ambient_plugins": "dropped" if ambient_plugins_dropped() else "loaded",
+        "ambient_plugins": "dropped" if workspace_content_dropped() else "loaded",
     }
 
 
@@ -175,9 +192,12 @@ def serve_on(listener, config_number):
     uvicorn.Server.serve = serve
 
 
-def drop_ambient_plugins():
-    """Plugins and agent definitions lying about in the workspace or HOME are not loaded."""
+def drop_workspace_content():
+    """Nothing that merely lies in the workspace or HOME runs: plugins, hooks, agent definitions, skills' commands."""
     from openhands.sdk.conversation.impl import local_conversation
+    from openhands.sdk.skills import execute
+
+    original_skills = local_conversation.load_available_skills
 
     def no_plugins(*_arguments, **_named):
         return {}
@@ -185,19 +205,35 @@ def drop_ambient_plugins():
     def no_agents(*_arguments, **_named):
         return None
 
-    no_plugins.gatepost_dropped = True
-    no_agents.gatepost_dropped = True
-    local_conversation.load_available_plugins = no_plugins
-    local_conversation.register_file_agents = no_agents
+    def no_hooks(*_arguments, **_named):
+        raise RuntimeError("gatepost: hooks are not run")
 
+    def plain_skills(*arguments, **named):
+        return {name: skill for name, skill in original_skills(*arguments, **named).items() if not skill.mcp_tools}
 
-def ambient_plugins_dropped():
-    from openhands.sdk.conversation.impl import local_conversation
+    def no_command(command, *_arguments, **_named):
+        return f"[not run: {command}]"
 
-    return all(
-        getattr(getattr(local_conversation, name), "gatepost_dropped", False)
-        for name in ("load_available_plugins", "register_file_agents")
+    replaced = (
+        (local_conversation, "load_available_plugins", no_plugins),
+        (local_conversation, "register_file_agents", no_agents),
+        (local_conversation, "create_hook_callback", no_hooks),
+        (local_conversation, "load_available_skills", plain_skills),
+        (execute, "_execute_inline_command", no_command),
     )
+    for module, name, function in replaced:
+        getattr(module, name)  # a version without it is not the reviewed one
+        function.gatepost_dropped = True
+        setattr(module, name, function)
+
+
+def workspace_content_dropped():
+    from openhands.sdk.conversation.impl import local_conversation
+    from openhands.sdk.skills import execute
+
+    names = ("load_available_plugins", "register_file_agents", "create_hook_callback", "load_available_skills")
+    functions = [getattr(local_conversation, name) for name in names] + [execute._execute_inline_command]
+    return all(getattr(function, "gatepost_dropped", False) for function in functions)
 
 
 def install_latch(control):
@@ -207,13 +243,12 @@ def install_latch(control):
     from openhands.sdk.conversation.state import ConversationExecutionStatus
     from openhands.sdk.tool.builtins import FinishAction, ThinkAction
 
-    main_conversations = set()
     original_start = EventService.start
     original_execute = Agent._execute_actions
     original_aexecute = Agent._aexecute_actions
 
     async def start(self):
-        main_conversations.add(self.stored.id)
+        control.register(self)
         return await original_start(self)
 
     def may_run(conversation, action_events):
@@ -223,7 +258,7 @@ def install_latch(control):
         if control.take_grants(event_ids):
             return True
         control.send({"held": {"conversation_id": str(conversation.id), "event_ids": event_ids}})
-        if conversation.id not in main_conversations:
+        if not control.is_main(conversation):
             # A sub-agent's runner would answer the confirmation by itself and spin.
             raise RuntimeError("gatepost: an action of a sub-agent was not approved")
         conversation.state.execution_status = ConversationExecutionStatus.WAITING_FOR_CONFIRMATION
@@ -260,7 +295,7 @@ def main():
     control = Control(control_number, nonce)
     refuse_other_listeners(listen_number)
     serve_on(listener, config_number)
-    drop_ambient_plugins()
+    drop_workspace_content()
     install_latch(control)
     control.send(
         {
