@@ -1,1 +1,27 @@
-//! See Cargo.toml.
+//! Bodies of the API: what the daemon answers and what its clients send, with the exit codes of the command line.
+//!
+//! Requests refuse unknown fields. In replies a field without a value is `null`, never absent, unless its description
+//! says otherwise; a client must ignore reply fields it does not know.
+
+pub mod action;
+pub mod approval;
+pub mod attestation;
+pub mod catalog;
+pub mod event;
+pub mod exit_code;
+pub mod problem;
+pub mod session;
+pub mod status;
+
+pub use action::{ActionRequest, Receipt, ReceiptState, ReceiptStep};
+pub use approval::{Approval, ApprovalList, PendingAction};
+pub use attestation::Attestation;
+pub use catalog::{Catalog, CatalogEntry, InputField};
+pub use event::{Event, EventKind, EventPage, Resync};
+pub use exit_code::ExitCode;
+pub use problem::{Problem, Reason};
+pub use session::{
+    AdvertisedOperation, AttachSessionRequest, Choices, Closed, CreateSessionRequest, RewindChoice, SessionList,
+    SessionSnapshot, SessionSummary,
+};
+pub use status::{Canary, Finding, Health, OverallState, Probe, Readiness, Server, ServerState, SetupAction, Status};

@@ -1,0 +1,135 @@
+//! Sessions: creating, attaching, listing, and the snapshot.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::problem::Reason;
+
+/// Asks for a new session. Never attaches to a conversation that gatepost does not know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreateSessionRequest {
+    /// Absolute directory the agent works in, inside a configured root; at most 4096 bytes.
+    pub workspace: String,
+    /// Title shown in lists, 1 to 200 characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// First prompt, sent once the session stands; at most 200,000 bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    /// Canonical UUID chosen by the client: the same one again is the same session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+}
+
+/// Asks to take up a conversation the server already has: one read, nothing is created.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AttachSessionRequest {
+    /// Absolute directory whose server holds the conversation; at most 4096 bytes.
+    pub workspace: String,
+    /// The server's conversation id, a canonical UUID.
+    pub conversation_id: String,
+}
+
+/// A line of the session list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SessionSummary {
+    /// Canonical UUID, the same as the server's conversation id.
+    pub session_id: String,
+    /// Resolved directory.
+    pub workspace: String,
+    /// Title, when one was given.
+    pub title: Option<String>,
+    /// The server's execution status, as last seen.
+    pub status: String,
+    /// Number of pending actions that wait for a decision.
+    pub pending_actions: usize,
+    /// Why the session takes no step, if it takes none.
+    pub blocked_reason: Option<Reason>,
+    /// RFC 3339.
+    pub created_at: String,
+}
+
+/// All sessions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SessionList {
+    /// Oldest first.
+    pub sessions: Vec<SessionSummary>,
+}
+
+/// An operation that may be asked for now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AdvertisedOperation {
+    /// Which operation.
+    pub operation_id: String,
+    /// Whether the request must carry the current capability generation.
+    pub needs_generation: bool,
+}
+
+/// Where a session may be taken back to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RewindChoice {
+    /// One-based number of the user turn.
+    pub turn: u32,
+    /// The event that becomes the head.
+    pub event_id: String,
+    /// First characters of the turn's prompt.
+    pub text: String,
+    /// RFC 3339, or the server's own words when it cannot be read.
+    pub at: String,
+}
+
+/// Values that an operation's input may take now.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Choices {
+    /// Safe points for `session.rewind`, newest last.
+    pub rewind: Vec<RewindChoice>,
+    /// Models reviewed for `session.model.set`.
+    pub model: Vec<String>,
+}
+
+/// Everything a client needs to decide what to do with a session next.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SessionSnapshot {
+    /// Canonical UUID, the same as the server's conversation id.
+    pub session_id: String,
+    /// Resolved directory.
+    pub workspace: String,
+    /// Title, when one was given.
+    pub title: Option<String>,
+    /// The server's execution status at `observed_at`.
+    pub status: String,
+    /// Number of pending actions that wait for a decision.
+    pub pending_actions: usize,
+    /// RFC 3339.
+    pub created_at: String,
+    /// Moves when what may be done changes, not with every event.
+    pub capability_generation: u64,
+    /// RFC 3339 time of the read behind this snapshot.
+    pub observed_at: String,
+    /// RFC 3339 time until which it may be shown without asking again.
+    pub valid_until: String,
+    /// What may be done now.
+    pub advertised_operations: Vec<AdvertisedOperation>,
+    /// Values that an operation's input may take now.
+    pub choices: Choices,
+    /// Current values, such as `model`, `title`, `policy`, `agent_kind`, `queued_prompts` and `confinement_level`.
+    pub values: BTreeMap<String, Value>,
+    /// Why the session takes no step, if it takes none.
+    pub blocked_reason: Option<Reason>,
+    /// Where the event stream stands.
+    pub cursor: String,
+}
+
+/// A session was closed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Closed {
+    /// Canonical UUID.
+    pub session_id: String,
+    /// Whether the conversation was removed from the server as well.
+    pub deleted: bool,
+}
