@@ -1,1 +1,5 @@
-//! See Cargo.toml.
+//! The scripted model, a hostile fake Agent Server and test tools.
+//!
+//! The shipped binary links [`model`] alone, for `gatepost demo`. Nothing here switches a guard off.
+
+pub mod model;
