@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 pub(super) const SUMMARY_TEXT: &str = "Summary: the conversation so far.";
 /// What the model says after a tool result when the script has no further line.
 const DONE_TEXT: &str = "done";
+/// How the server answers an empty reply, as the user: the model stays empty until the server gives up.
+const NUDGE_AFTER_EMPTY: &str = "Your last response did not include a function call";
 
 /// The reply that the messages themselves ask for.
 ///
@@ -23,7 +25,11 @@ pub(super) fn scripted_reply(request: &Value) -> Reply {
         return Reply::say(DONE_TEXT);
     };
     let turns_taken = messages.iter().skip(position).filter(|message| role(message) == "assistant").count();
-    let mut script = replies(&last_text(&messages[position]));
+    let text = last_text(&messages[position]);
+    if text.starts_with(NUDGE_AFTER_EMPTY) {
+        return Reply::empty();
+    }
+    let mut script = replies(&text);
     if turns_taken < script.len() { script.swap_remove(turns_taken) } else { Reply::say(DONE_TEXT) }
 }
 
@@ -79,7 +85,8 @@ impl Envelope<'_> {
 
     /// The frames of a streamed reply, each with its blank line, `[DONE]` last.
     pub(super) fn frames(&self, reply: &Reply, include_usage: bool) -> Vec<String> {
-        let mut chunks = vec![self.chunk(&json!({"role": "assistant", "content": ""}), None)];
+        let start = if reply.text.is_some() { json!("") } else { Value::Null };
+        let mut chunks = vec![self.chunk(&json!({"role": "assistant", "content": start}), None)];
         if let Some(text) = &reply.text {
             let words = text.split_inclusive(' ').filter(|word| !word.is_empty());
             chunks.extend(words.map(|word| self.chunk(&json!({"content": word}), None)));
@@ -123,6 +130,13 @@ mod tests {
         assert_eq!(scripted_reply(&request(&json!([user, assistant, tool]))), Reply::run("b"));
         let twice = json!([user, assistant, tool, assistant, tool]);
         assert_eq!(scripted_reply(&request(&twice)), Reply::say(DONE_TEXT));
+    }
+
+    #[test]
+    fn an_empty_reply_stays_empty_when_the_server_asks_again() {
+        let nudge = format!("{NUDGE_AFTER_EMPTY} or a message.");
+        let messages = json!([{"role": "user", "content": "empty"}, {"role": "user", "content": nudge}]);
+        assert_eq!(scripted_reply(&request(&messages)), Reply::empty());
     }
 
     #[test]
