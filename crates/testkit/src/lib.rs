@@ -2,4 +2,8 @@
 //!
 //! The shipped binary links [`model`] alone, for `gatepost demo`. Nothing here switches a guard off.
 
+pub mod daemon;
+mod failure;
 pub mod model;
+
+pub use failure::{Doing, Failure, Outcome};
