@@ -1,0 +1,117 @@
+//! The journal: events in order, numbered without a gap within an epoch.
+
+mod events;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::error::StoreError;
+use crate::event::{EventRecord, Head, NewEvent};
+use crate::file;
+use crate::worker::Worker;
+
+/// Most events in one page.
+pub const MAX_PAGE_EVENTS: usize = 1000;
+/// Bytes of payload after which a page ends, even before its limit; one event always fits.
+pub const MAX_PAGE_BYTES: usize = 8 * 1024 * 1024;
+
+/// Handle of the journal. Every method blocks.
+#[derive(Clone)]
+pub struct Journal {
+    worker: Arc<Worker>,
+}
+
+impl std::fmt::Debug for Journal {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Journal").finish_non_exhaustive()
+    }
+}
+
+impl Journal {
+    /// Opens or creates `journal.sqlite3` in an existing private directory, locks it and checks it whole.
+    ///
+    /// # Errors
+    /// As [`crate::Ledger::open`].
+    pub fn open(directory: &Path) -> Result<Self, StoreError> {
+        Self::open_bounded(directory, None)
+    }
+
+    fn open_bounded(directory: &Path, max_pages: Option<u32>) -> Result<Self, StoreError> {
+        let (path, connection) = file::open(directory, &file::JOURNAL, max_pages)?;
+        Ok(Self { worker: Arc::new(Worker::start("store-journal", path, connection)?) })
+    }
+
+    /// Appends events in the given order and returns those that are new, with their numbers. An event whose id the
+    /// session's journal holds already is left out. All are stored or none. `now_ms` (since 1970, UTC) is what
+    /// [`Self::prune`] goes by.
+    ///
+    /// # Errors
+    /// `DiskFull`, `Overloaded`, `TimedOut`, `Stopped`, `TooLarge`, `Database`.
+    pub fn append(&self, session_id: &str, events: Vec<NewEvent>, now_ms: i64) -> Result<Vec<EventRecord>, StoreError> {
+        let id = session_id.to_owned();
+        self.worker.write(move |connection| events::append(connection, &id, events, now_ms))
+    }
+
+    /// The events after number `after_seq`, oldest first: at most `limit` and [`MAX_PAGE_EVENTS`], fewer when
+    /// [`MAX_PAGE_BYTES`] is reached. Empty only at the head.
+    ///
+    /// # Errors
+    /// [`StoreError::OutOfRange`] when `epoch` is not the present one, when events after `after_seq` were pruned, or
+    /// when `after_seq` is beyond the head; `Damaged`, `Overloaded`, `TimedOut`, `Stopped`, `Database`.
+    pub fn read(
+        &self,
+        session_id: &str,
+        epoch: u64,
+        after_seq: u64,
+        limit: usize,
+    ) -> Result<Vec<EventRecord>, StoreError> {
+        let id = session_id.to_owned();
+        self.worker.read(move |connection| events::read(connection, &id, epoch, after_seq, limit))
+    }
+
+    /// Where a session's journal stands; epoch 1 and no event for one that has none.
+    ///
+    /// # Errors
+    /// `Damaged`, `Overloaded`, `TimedOut`, `Stopped`, `Database`.
+    pub fn head(&self, session_id: &str) -> Result<Head, StoreError> {
+        let id = session_id.to_owned();
+        self.worker.read(move |connection| events::head(connection, &id))
+    }
+
+    /// Begins the next epoch with `events` in place of what the last one held, in one step, and returns them numbered
+    /// from 1. What is not in the server's log must be among them to be kept: read it before.
+    ///
+    /// # Errors
+    /// As [`Self::append`].
+    pub fn raise_epoch(
+        &self,
+        session_id: &str,
+        reason: &str,
+        events: Vec<NewEvent>,
+        now_ms: i64,
+    ) -> Result<Vec<EventRecord>, StoreError> {
+        let (id, reason) = (session_id.to_owned(), reason.to_owned());
+        self.worker.write(move |connection| events::raise_epoch(connection, &id, &reason, events, now_ms))
+    }
+
+    /// Empties the events of every session up to the last that was journaled before `before_ms`; their numbers and ids
+    /// stay taken. Returns how many were emptied.
+    ///
+    /// # Errors
+    /// As [`Self::append`].
+    pub fn prune(&self, before_ms: i64) -> Result<usize, StoreError> {
+        self.worker.write(move |connection| events::prune(connection, before_ms))
+    }
+
+    /// Forgets a session's events and epoch, for a conversation that was deleted on the server.
+    ///
+    /// # Errors
+    /// As [`Self::append`].
+    pub fn remove_session(&self, session_id: &str) -> Result<(), StoreError> {
+        let id = session_id.to_owned();
+        self.worker.write(move |connection| events::remove_session(connection, &id))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+//! The statements behind the journal.
+
+use std::path::PathBuf;
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::error::StoreError;
+use crate::event::{EventRecord, Head, NewEvent};
+use crate::journal::{MAX_PAGE_BYTES, MAX_PAGE_EVENTS};
+
+/// SQLite's integers are signed; numbers are counted from 1 and never come near the border.
+fn stored(number: u64) -> Result<i64, StoreError> {
+    i64::try_from(number).map_err(|_| StoreError::TooLarge)
+}
+
+pub(crate) fn head(connection: &Connection, session_id: &str) -> Result<Head, StoreError> {
+    let found = connection
+        .prepare_cached("SELECT epoch, seq, first_seq, raised_because FROM streams WHERE session_id = ?1")?
+        .query_row([session_id], |row| {
+            let number = |column: usize| -> rusqlite::Result<u64> {
+                let value: i64 = row.get(column)?;
+                u64::try_from(value).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, value))
+            };
+            Ok(Head { epoch: number(0)?, seq: number(1)?, first_seq: number(2)?, raised_because: row.get(3)? })
+        })
+        .optional()?;
+    Ok(found.unwrap_or(Head { epoch: 1, seq: 0, first_seq: 1, raised_because: None }))
+}
+
+/// INVARIANT I6: the number is taken and the event stored in one transaction of the only writer.
+pub(crate) fn append(
+    connection: &Connection,
+    session_id: &str,
+    events: Vec<NewEvent>,
+    now_ms: i64,
+) -> Result<Vec<EventRecord>, StoreError> {
+    connection
+        .prepare_cached("INSERT INTO streams VALUES (?1, 1, 0, 1, NULL) ON CONFLICT DO NOTHING")?
+        .execute([session_id])?;
+    let Head { epoch, mut seq, .. } = head(connection, session_id)?;
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO events (session_id, seq, event_id, at, kind, payload_json, journaled_at_ms) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (session_id, event_id) DO NOTHING",
+    )?;
+    let mut appended = Vec::with_capacity(events.len());
+    for event in events {
+        let NewEvent { event_id, at, kind, payload_json } = event;
+        let number = stored(seq + 1)?;
+        if insert.execute(params![session_id, number, event_id, at, kind, payload_json, now_ms])? == 1 {
+            seq += 1;
+            let session_id = session_id.to_owned();
+            appended.push(EventRecord { session_id, epoch, seq, event_id, at, kind, payload_json });
+        }
+    }
+    connection
+        .prepare_cached("UPDATE streams SET seq = ?2 WHERE session_id = ?1")?
+        .execute(params![session_id, stored(seq)?])?;
+    Ok(appended)
+}
+
+pub(crate) fn read(
+    connection: &Connection,
+    session_id: &str,
+    epoch: u64,
+    after_seq: u64,
+    limit: usize,
+) -> Result<Vec<EventRecord>, StoreError> {
+    let head = head(connection, session_id)?;
+    if epoch != head.epoch || after_seq > head.seq || after_seq + 1 < head.first_seq {
+        return Err(StoreError::OutOfRange { head });
+    }
+    let mut statement = connection.prepare_cached(
+        "SELECT event_id, at, kind, payload_json, seq FROM events WHERE session_id = ?1 AND seq > ?2 \
+         ORDER BY seq LIMIT ?3",
+    )?;
+    let limit = i64::try_from(limit.clamp(1, MAX_PAGE_EVENTS)).unwrap_or(1);
+    let mut rows = statement.query(params![session_id, stored(after_seq)?, limit])?;
+    let mut page = Vec::new();
+    let mut bytes = 0;
+    for seq in after_seq + 1.. {
+        let Some(row) = rows.next()? else { break };
+        let found: i64 = row.get(4)?;
+        if found != stored(seq)? {
+            let reason = format!("session {session_id} has no event {seq}");
+            return Err(StoreError::Damaged { path: PathBuf::new(), reason });
+        }
+        let payload_json: String = row.get(3)?;
+        bytes += payload_json.len();
+        if bytes > MAX_PAGE_BYTES && !page.is_empty() {
+            break;
+        }
+        page.push(EventRecord {
+            session_id: session_id.to_owned(),
+            epoch,
+            seq,
+            event_id: row.get(0)?,
+            at: row.get(1)?,
+            kind: row.get(2)?,
+            payload_json,
+        });
+    }
+    Ok(page)
+}
+
+pub(crate) fn raise_epoch(
+    connection: &Connection,
+    session_id: &str,
+    reason: &str,
+    events: Vec<NewEvent>,
+    now_ms: i64,
+) -> Result<Vec<EventRecord>, StoreError> {
+    let next = stored(head(connection, session_id)?.epoch + 1)?;
+    connection.prepare_cached("DELETE FROM events WHERE session_id = ?1")?.execute([session_id])?;
+    connection
+        .prepare_cached(
+            "INSERT INTO streams VALUES (?1, ?2, 0, 1, ?3) ON CONFLICT DO UPDATE SET \
+             epoch = excluded.epoch, seq = 0, first_seq = 1, raised_because = excluded.raised_because",
+        )?
+        .execute(params![session_id, next, reason])?;
+    append(connection, session_id, events, now_ms)
+}
+
+pub(crate) fn prune(connection: &Connection, before_ms: i64) -> Result<usize, StoreError> {
+    // The first event that is young enough keeps everything behind it: a clock that went back makes no hole.
+    connection.execute(
+        "UPDATE streams SET first_seq = max(first_seq, coalesce( \
+            (SELECT min(seq) FROM events WHERE events.session_id = streams.session_id AND journaled_at_ms >= ?1), \
+            streams.seq + 1))",
+        [before_ms],
+    )?;
+    Ok(connection.execute(
+        "UPDATE events SET payload_json = '', kind = '', at = '' WHERE kind <> '' AND \
+         seq < (SELECT first_seq FROM streams WHERE streams.session_id = events.session_id)",
+        [],
+    )?)
+}
+
+pub(crate) fn remove_session(connection: &Connection, session_id: &str) -> Result<(), StoreError> {
+    connection.execute("DELETE FROM events WHERE session_id = ?1", [session_id])?;
+    connection.execute("DELETE FROM streams WHERE session_id = ?1", [session_id])?;
+    Ok(())
+}

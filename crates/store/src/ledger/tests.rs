@@ -1,0 +1,117 @@
+//! What needs the inside: a full disk, writes that share a transaction.
+
+use std::os::unix::fs::PermissionsExt;
+
+use super::*;
+use crate::record::{ReceiptState, StepRecord, StepState};
+
+fn private_directory() -> tempfile::TempDir {
+    tempfile::Builder::new().permissions(std::fs::Permissions::from_mode(0o700)).tempdir().unwrap()
+}
+
+fn receipt(id: &str) -> ReceiptRecord {
+    ReceiptRecord {
+        client_action_id: id.to_owned(),
+        session_id: Some("session".into()),
+        operation_id: "session.prompt.send".into(),
+        fingerprint: "f".repeat(64),
+        caller: "owner".into(),
+        state: ReceiptState::InFlight,
+        code: None,
+        detail: None,
+        input_json: "{\"text\":\"hello\"}".into(),
+        result_json: None,
+        steps: vec![StepRecord { name: "send_message".into(), state: StepState::Intent, code: None, detail: None }],
+        created_at_ms: 1,
+        updated_at_ms: 1,
+    }
+}
+
+#[test]
+fn a_full_disk_refuses_the_write_and_keeps_what_was_stored() {
+    let directory = private_directory();
+    drop(Ledger::open(directory.path()).unwrap());
+    let ledger = Ledger::open_bounded(directory.path(), Some(40)).unwrap();
+    let mut stored = 0;
+    let refused = loop {
+        let mut record = receipt(&format!("action-{stored}"));
+        record.input_json = "x".repeat(5000);
+        match ledger.insert_receipt(record) {
+            Ok(()) => stored += 1,
+            Err(error) => break error,
+        }
+        assert!(stored < 1000, "the bound does not hold");
+    };
+    assert_eq!(refused, StoreError::DiskFull { path: directory.path().join("ledger.sqlite3") });
+    assert!(stored > 3);
+    assert_eq!(ledger.receipts_open().unwrap().len(), stored);
+    assert_eq!(ledger.receipt(&format!("action-{stored}")).unwrap(), None, "not even a part of it is stored");
+
+    drop(ledger);
+    let ledger = Ledger::open(directory.path()).unwrap();
+    assert_eq!(ledger.receipts_open().unwrap().len(), stored);
+    ledger.insert_receipt(receipt("with room again")).unwrap();
+}
+
+#[test]
+fn a_full_disk_under_many_writers_answers_each_truly() {
+    let directory = private_directory();
+    let ledger = Ledger::open_bounded(directory.path(), Some(60)).unwrap();
+    let answers: Vec<(String, bool)> = std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..8)
+            .map(|writer| {
+                let ledger = &ledger;
+                scope.spawn(move || {
+                    let store = |number: usize| {
+                        let mut record = receipt(&format!("{writer}-{number}"));
+                        record.input_json = "x".repeat(3000);
+                        let id = record.client_action_id.clone();
+                        match ledger.insert_receipt(record) {
+                            Ok(()) => (id, true),
+                            Err(StoreError::DiskFull { .. }) => (id, false),
+                            Err(other) => panic!("{other}"),
+                        }
+                    };
+                    (0..20).map(store).collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect()
+    });
+    assert!(answers.iter().any(|(_, stored)| *stored) && answers.iter().any(|(_, stored)| !*stored));
+    for (id, stored) in answers {
+        assert_eq!(ledger.receipt(&id).unwrap().is_some(), stored, "{id}");
+    }
+}
+
+#[test]
+fn a_failing_write_of_a_batch_takes_no_other_with_it() {
+    let directory = private_directory();
+    let ledger = Ledger::open(directory.path()).unwrap();
+    std::thread::scope(|scope| {
+        // Holds the writer until the others wait, so that they share a transaction.
+        let gate = std::sync::Arc::new(std::sync::Barrier::new(2));
+        let (entered, worker) = (gate.clone(), ledger.worker.clone());
+        scope.spawn(move || {
+            worker.read(move |_| {
+                entered.wait();
+                std::thread::sleep(std::time::Duration::from_millis(100));
+                Ok(())
+            })
+        });
+        gate.wait();
+        for number in 0..16 {
+            let ledger = &ledger;
+            scope.spawn(move || {
+                let mut record = receipt(&format!("action-{number}"));
+                if number % 2 == 1 {
+                    record.client_action_id = "unknown".into();
+                    assert!(matches!(ledger.update_receipt(record), Err(StoreError::NotFound { .. })));
+                } else {
+                    ledger.insert_receipt(record).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(ledger.receipts_open().unwrap().len(), 8);
+}

@@ -1,0 +1,206 @@
+//! The thread that owns a file's connection, and its bounded queue.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, TrySendError, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+
+use crate::error::StoreError;
+
+/// Jobs that may wait; callers block beyond it.
+const QUEUE_JOBS: usize = 256;
+/// Writes that share one commit.
+const BATCH_JOBS: usize = 64;
+/// Seconds a caller waits for room in the queue, and again for its answer.
+const WAIT_S: u64 = 30;
+/// Pause between two looks at a full queue.
+const FULL_PAUSE: Duration = Duration::from_millis(2);
+
+/// A write: applied inside a shared transaction, answered when that is committed.
+trait Write: Send {
+    /// Does it, or undoes it alone. A failure is returned for the case that it undid the whole transaction.
+    fn apply(&mut self, transaction: &mut Transaction<'_>) -> Result<(), StoreError>;
+    /// Answers the caller.
+    fn finish(self: Box<Self>, committed: Result<(), StoreError>);
+}
+
+struct PendingWrite<T, F> {
+    operation: Option<F>,
+    outcome: Result<T, StoreError>,
+    reply: SyncSender<Result<T, StoreError>>,
+}
+
+impl<T, F> Write for PendingWrite<T, F>
+where
+    T: Send,
+    F: FnOnce(&Connection) -> Result<T, StoreError> + Send,
+{
+    fn apply(&mut self, transaction: &mut Transaction<'_>) -> Result<(), StoreError> {
+        let Some(operation) = self.operation.take() else { return Ok(()) };
+        self.outcome = in_savepoint(transaction, operation);
+        match &self.outcome {
+            Ok(_) => Ok(()),
+            Err(error) => Err(error.clone()),
+        }
+    }
+
+    fn finish(self: Box<Self>, committed: Result<(), StoreError>) {
+        // What an operation read may be the work of another one of the batch: without the commit no outcome stands.
+        // A caller that no longer waits is no fault.
+        self.reply.send(committed.and(self.outcome)).ok();
+    }
+}
+
+fn in_savepoint<T>(
+    transaction: &mut Transaction<'_>,
+    operation: impl FnOnce(&Connection) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    // Dropped without commit, a savepoint undoes what stands in it.
+    let savepoint = transaction.savepoint()?;
+    let value = operation(&savepoint)?;
+    savepoint.commit()?;
+    Ok(value)
+}
+
+enum Job {
+    Write(Box<dyn Write>),
+    Read(Box<dyn FnOnce(&Connection) + Send>),
+}
+
+/// Handle of the thread; dropping it lets the queued jobs finish and closes the file.
+pub(crate) struct Worker {
+    path: PathBuf,
+    jobs: Option<SyncSender<Job>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Worker {
+    /// Hands an opened and checked file to a thread of its own.
+    pub(crate) fn start(name: &str, path: PathBuf, connection: Connection) -> Result<Self, StoreError> {
+        let (jobs, queue) = sync_channel(QUEUE_JOBS);
+        let thread = thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || run(connection, &queue))
+            .map_err(|error| StoreError::io(&path, &error))?;
+        Ok(Self { path, jobs: Some(jobs), thread: Some(thread) })
+    }
+
+    /// Does a write, all of it or nothing; returns once it is committed.
+    pub(crate) fn write<T: Send + 'static>(
+        &self,
+        operation: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (reply, answer) = sync_channel(1);
+        let pending = PendingWrite { operation: Some(operation), outcome: Err(StoreError::Stopped), reply };
+        self.submit(Job::Write(Box::new(pending)))?;
+        self.await_answer(&answer)
+    }
+
+    /// Reads what is committed.
+    pub(crate) fn read<T: Send + 'static>(
+        &self,
+        operation: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (reply, answer) = sync_channel(1);
+        self.submit(Job::Read(Box::new(move |connection| {
+            reply.send(operation(connection)).ok();
+        })))?;
+        self.await_answer(&answer)
+    }
+
+    fn submit(&self, mut job: Job) -> Result<(), StoreError> {
+        let jobs = self.jobs.as_ref().ok_or(StoreError::Stopped)?;
+        let deadline = Instant::now() + Duration::from_secs(WAIT_S);
+        loop {
+            job = match jobs.try_send(job) {
+                Ok(()) => return Ok(()),
+                Err(TrySendError::Disconnected(_)) => return Err(StoreError::Stopped),
+                Err(TrySendError::Full(_)) if Instant::now() >= deadline => {
+                    return Err(StoreError::Overloaded { waited_s: WAIT_S });
+                }
+                Err(TrySendError::Full(returned)) => returned,
+            };
+            thread::sleep(FULL_PAUSE);
+        }
+    }
+
+    fn await_answer<T>(&self, answer: &Receiver<Result<T, StoreError>>) -> Result<T, StoreError> {
+        match answer.recv_timeout(Duration::from_secs(WAIT_S)) {
+            Ok(outcome) => outcome.map_err(|error| error.located(&self.path)),
+            Err(RecvTimeoutError::Timeout) => Err(StoreError::TimedOut { waited_s: WAIT_S }),
+            Err(RecvTimeoutError::Disconnected) => Err(StoreError::Stopped),
+        }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        drop(self.jobs.take());
+        if let Some(thread) = self.thread.take() {
+            // The file's lock must be free when this returns. A thread that panicked has closed it as well.
+            thread.join().ok();
+        }
+    }
+}
+
+fn run(mut connection: Connection, queue: &Receiver<Job>) {
+    let mut held = None;
+    loop {
+        let job = match held.take() {
+            Some(job) => job,
+            None => match queue.recv() {
+                Ok(job) => job,
+                Err(_) => return,
+            },
+        };
+        match job {
+            Job::Read(operation) => operation(&connection),
+            Job::Write(first) => held = write_batch(&mut connection, first, queue),
+        }
+    }
+}
+
+/// Applies the writes that wait, up to the batch's size, in one transaction; returns the read that ended the batch.
+fn write_batch(connection: &mut Connection, first: Box<dyn Write>, queue: &Receiver<Job>) -> Option<Job> {
+    let mut batch = Vec::new();
+    let mut held = None;
+    let committed = match connection.transaction_with_behavior(TransactionBehavior::Immediate) {
+        Err(error) => {
+            batch.push(first);
+            Err(StoreError::from(error))
+        }
+        Ok(mut transaction) => {
+            let mut next = Some(first);
+            let mut undone = None;
+            while let Some(mut write) = next.take() {
+                let applied = write.apply(&mut transaction);
+                batch.push(write);
+                // A full disk and the like undo the whole transaction, with the earlier writes of the batch.
+                if transaction.is_autocommit() {
+                    undone = Some(applied.err().unwrap_or(StoreError::Stopped));
+                    break;
+                }
+                if batch.len() < BATCH_JOBS {
+                    match queue.try_recv() {
+                        Ok(Job::Write(write)) => next = Some(write),
+                        Ok(read @ Job::Read(_)) => held = Some(read),
+                        Err(TryRecvError::Empty | TryRecvError::Disconnected) => {}
+                    }
+                }
+            }
+            match undone {
+                Some(error) => Err(error),
+                None => transaction.commit().map_err(StoreError::from),
+            }
+        }
+    };
+    for write in batch {
+        write.finish(committed.clone());
+    }
+    held
+}
+
+#[cfg(test)]
+mod tests;
