@@ -1,1 +1,5 @@
-//! See Cargo.toml.
+//! Installs, starts, watches and stops the owned Agent Server. Knows no HTTP.
+
+mod children;
+pub mod install;
+pub mod own;
