@@ -1,1 +1,65 @@
-//! See Cargo.toml.
+//! System calls, secrets and everything `unsafe`: the only crate that talks to the kernel directly.
+//!
+//! Linux is what is tested. The files under `macos/` compile for macOS and answer honestly what they cannot do; nothing
+//! in them was ever run.
+//!
+//! | module | what it is for |
+//! |---|---|
+//! | [`secret`] | text that never shows itself and is wiped |
+//! | [`secure_fs`] | private files and directories, checked on the open descriptor |
+//! | [`lock`] | one holder at a time, across processes |
+//! | [`sign`] | an Ed25519 key of our own, random words |
+//! | [`hygiene`] | hardening of the calling process |
+//! | [`spawn`], [`child`] | starting a process, and holding on to it |
+//! | [`tree`], [`reap`] | ending what a dead process left behind |
+//! | [`listener`], [`memfile`], [`control`] | descriptors to hand to a child |
+//! | [`socket`], [`peer`] | the private Unix socket, and who is at its other end |
+
+pub mod child;
+pub mod control;
+mod io_util;
+pub mod listener;
+pub mod lock;
+pub mod secret;
+pub mod secure_fs;
+pub mod sign;
+pub mod socket;
+pub mod spawn;
+
+#[cfg(target_os = "linux")]
+#[path = "linux"]
+mod platform {
+    pub(crate) mod ancestry;
+    pub(crate) mod child_setup;
+    pub mod hygiene;
+    pub mod memfile;
+    pub mod peer;
+    pub(crate) mod pidfd;
+    pub(crate) mod procfs;
+    pub mod reap;
+    pub(crate) mod registry;
+    pub mod tree;
+}
+
+#[cfg(not(target_os = "linux"))]
+#[path = "macos"]
+mod platform {
+    pub(crate) mod child_setup;
+    pub mod hygiene;
+    pub mod memfile;
+    pub mod peer;
+    pub(crate) mod pidfd;
+    pub mod reap;
+    pub(crate) mod registry;
+    pub mod tree;
+
+    fn unsupported(what: &str) -> std::io::Error {
+        std::io::Error::new(std::io::ErrorKind::Unsupported, format!("{what} is not built for this system yet"))
+    }
+}
+
+pub use platform::{hygiene, memfile, peer, reap, tree};
+
+pub use child::{ChildProcess, ExitStatus, Signal};
+pub use secret::Secret;
+pub use spawn::{SpawnSpec, Spawner};

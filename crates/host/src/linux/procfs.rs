@@ -1,0 +1,101 @@
+//! What `/proc` says about processes.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// One line of `/proc/<pid>/stat`. The values of a process that ends meanwhile may be zero: check its descriptor after
+/// reading.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Stat {
+    pub(crate) pid: u32,
+    pub(crate) name: String,
+    pub(crate) state: char,
+    pub(crate) parent_pid: u32,
+    pub(crate) start_time_ticks: u64,
+}
+
+impl Stat {
+    /// Ended, and not reaped yet.
+    pub(crate) fn is_zombie(&self) -> bool {
+        matches!(self.state, 'Z' | 'X')
+    }
+}
+
+/// Reads one process; `NotFound` when it is gone.
+pub(crate) fn stat(pid: u32) -> io::Result<Stat> {
+    let bytes = std::fs::read(format!("/proc/{pid}/stat")).map_err(|error| match error.raw_os_error() {
+        Some(libc::ESRCH) => io::Error::new(io::ErrorKind::NotFound, "the process is gone"),
+        Some(_) | None => error,
+    })?;
+    let text = String::from_utf8_lossy(&bytes);
+    parse_stat(&text)
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("/proc/{pid}/stat is not understood")))
+}
+
+/// Reads every process that can be seen. One that ends meanwhile is left out.
+pub(crate) fn all() -> io::Result<Vec<Stat>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        let Some(pid) = name.to_str().and_then(|text| text.parse::<u32>().ok()) else { continue };
+        match stat(pid) {
+            Ok(stat) => found.push(stat),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(found)
+}
+
+/// The number of the process behind a pidfd: `None` when it was reaped or is outside our view.
+pub(crate) fn pid_of(pidfd: BorrowedFd<'_>) -> io::Result<Option<u32>> {
+    let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd()))?;
+    let value = text.lines().find_map(|line| line.strip_prefix("Pid:"));
+    let value = value.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the descriptor is no pidfd"))?;
+    Ok(value.trim().parse::<u32>().ok().filter(|pid| *pid > 0))
+}
+
+/// The name stands in parentheses and may hold anything, parentheses too; after the last one only numbers follow.
+fn parse_stat(text: &str) -> Option<Stat> {
+    let (pid, rest) = text.split_once(" (")?;
+    let (name, fields) = rest.rsplit_once(") ")?;
+    let mut fields = fields.split_ascii_whitespace();
+    let state = fields.next()?.chars().next()?;
+    let parent_pid = fields.next()?.parse().ok()?;
+    // Fields 5 to 21 lie between the parent (4) and the start time (22).
+    let start_time_ticks = fields.nth(17)?.parse().ok()?;
+    Some(Stat { pid: pid.parse().ok()?, name: name.to_owned(), state, parent_pid, start_time_ticks })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_a_name_that_looks_like_the_rest_of_the_line() {
+        let line = "42 (a) R 1 (x) S 7 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 9876 10 11 12\n";
+        let stat = parse_stat(line).unwrap();
+        assert_eq!(
+            stat,
+            Stat { pid: 42, name: "a) R 1 (x".to_owned(), state: 'S', parent_pid: 7, start_time_ticks: 9876 }
+        );
+    }
+
+    #[test]
+    fn a_line_that_is_cut_short_is_not_understood() {
+        for line in ["", "42 (a", "42 (a) S", "42 (a) S 7 42 42 0", "x (a) S 7 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 5"] {
+            assert_eq!(parse_stat(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn finds_itself() {
+        let own = stat(std::process::id()).unwrap();
+        assert!(own.start_time_ticks > 0);
+        assert!(!own.is_zombie());
+        assert!(all().unwrap().iter().any(|stat| stat.pid == own.pid && stat.start_time_ticks == own.start_time_ticks));
+        assert_eq!(stat(u32::MAX).unwrap_err().kind(), io::ErrorKind::NotFound);
+        let fd = super::super::pidfd::open(own.pid).unwrap();
+        assert_eq!(pid_of(std::os::fd::AsFd::as_fd(&fd)).unwrap(), Some(own.pid));
+    }
+}

@@ -1,0 +1,38 @@
+//! Hardening of the calling process on macOS. Never run.
+
+use std::io;
+
+use rustix::process::{Resource, Rlimit, setrlimit};
+
+/// Forbids core files. macOS has nothing that hides a process from others of the same user.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn harden_self() -> io::Result<()> {
+    setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
+    Ok(())
+}
+
+/// macOS has no subreaper: orphans fall to launchd.
+///
+/// # Errors
+/// Always.
+pub fn become_subreaper() -> io::Result<()> {
+    Err(super::unsupported("becoming the subreaper"))
+}
+
+/// Whether orphans of the calling process's tree fall to it: never.
+///
+/// # Errors
+/// Never.
+pub fn is_subreaper() -> io::Result<bool> {
+    Ok(false)
+}
+
+/// Whether others of the same user may read the calling process: always.
+///
+/// # Errors
+/// Never.
+pub fn is_dumpable() -> io::Result<bool> {
+    Ok(true)
+}

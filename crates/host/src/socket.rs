@@ -1,0 +1,162 @@
+//! The daemon's Unix socket: bound inside a private directory, never replaced while a live daemon answers.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, fchmod};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, bind, connect, listen};
+
+use crate::lock::{FileLock, LockError};
+use crate::secure_fs::{self, SecureFsError};
+
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 128;
+
+/// Why the socket was not bound.
+#[derive(Debug, thiserror::Error)]
+pub enum SocketError {
+    /// The directory is not private.
+    #[error(transparent)]
+    Directory(#[from] SecureFsError),
+    /// Another daemon serves there, or is about to.
+    #[error("a daemon is running already at {}: use it, or stop it first", path.display())]
+    AlreadyRunning {
+        /// The socket.
+        path: PathBuf,
+    },
+    /// Something that is no socket has the name.
+    #[error("{} exists and is no socket: remove it", path.display())]
+    NotASocket {
+        /// What is in the way.
+        path: PathBuf,
+    },
+    /// The kernel takes about a hundred bytes.
+    #[error("{} is too long for a Unix socket: choose a shorter directory, for example with --state-dir", path.display())]
+    PathTooLong {
+        /// The socket.
+        path: PathBuf,
+    },
+    /// The system call itself failed.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried, as a verb.
+        action: &'static str,
+        /// The socket.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// A bound socket. Dropping it removes the socket's name if it still is ours, then gives up the lock.
+#[derive(Debug)]
+pub struct PrivateSocket {
+    listener: UnixListener,
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+    _lock: FileLock,
+}
+
+impl PrivateSocket {
+    /// The listener, blocking. Clone it (`try_clone`) to hand it to an event loop, and keep this value as the guard.
+    #[must_use]
+    pub fn listener(&self) -> &UnixListener {
+        &self.listener
+    }
+
+    /// Where it is bound.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for PrivateSocket {
+    fn drop(&mut self) {
+        let ours =
+            std::fs::symlink_metadata(&self.path).is_ok_and(|now| now.dev() == self.device && now.ino() == self.inode);
+        if ours {
+            // Whatever cannot be removed is found dead, and replaced, by the next start.
+            std::fs::remove_file(&self.path).ok();
+        }
+    }
+}
+
+/// Binds the socket `name` inside `directory`, which is made private (0700) first, and listens. The socket has mode
+/// 0600 from the moment it has a name. A lock file `<name>.lock` beside it keeps two daemons from racing; a socket that
+/// nobody answers on is replaced.
+///
+/// # Errors
+/// [`SocketError::AlreadyRunning`] when a daemon answers or holds the lock; otherwise what is in the way.
+pub fn bind_private_unix(directory: &Path, name: &str) -> Result<PrivateSocket, SocketError> {
+    secure_fs::ensure_private_dir(directory)?;
+    let path = directory.join(name);
+    let address = SocketAddrUnix::new(&path).map_err(|error| match error {
+        Errno::NAMETOOLONG => SocketError::PathTooLong { path: path.clone() },
+        other => io_error("name", &path)(other),
+    })?;
+    let lock = FileLock::try_acquire(&directory.join(format!("{name}.lock"))).map_err(|error| match error {
+        LockError::Held { .. } => SocketError::AlreadyRunning { path: path.clone() },
+        LockError::File(error) => SocketError::Directory(error),
+    })?;
+    clear_dead_socket(&path, &address)?;
+    let fd = unbound(&path)?;
+    // Before binding: on Linux the name gets the mode of the socket itself, less the umask.
+    fchmod(&fd, Mode::RUSR | Mode::WUSR).map_err(io_error("set the mode of", &path))?;
+    bind(&fd, &address).map_err(io_error("bind", &path))?;
+    let metadata = std::fs::symlink_metadata(&path).map_err(io_error("inspect", &path))?;
+    let bound = PrivateSocket {
+        listener: UnixListener::from(fd),
+        device: metadata.dev(),
+        inode: metadata.ino(),
+        path,
+        _lock: lock,
+    };
+    // It cannot be connected to before it listens, so a mode that is not as wanted is refused in time.
+    check_mode(&metadata, &bound.path)?;
+    listen(&bound.listener, BACKLOG).map_err(io_error("listen at", &bound.path))?;
+    Ok(bound)
+}
+
+fn check_mode(metadata: &std::fs::Metadata, path: &Path) -> Result<(), SocketError> {
+    let found = metadata.mode() & 0o777;
+    if found & 0o077 == 0 {
+        return Ok(());
+    }
+    Err(SecureFsError::WrongMode { path: path.to_path_buf(), found, wanted: 0o600 }.into())
+}
+
+/// Removes a socket that nobody answers on; refuses anything else.
+fn clear_dead_socket(path: &Path, address: &SocketAddrUnix) -> Result<(), SocketError> {
+    match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(io_error("inspect", path)(error)),
+        Ok(found) if !found.file_type().is_socket() => {
+            return Err(SocketError::NotASocket { path: path.to_path_buf() });
+        }
+        Ok(_) => {}
+    }
+    let probe = unbound(path)?;
+    // A full backlog must not hang the start: it means a living daemon.
+    rustix::fs::fcntl_setfl(&probe, rustix::fs::OFlags::NONBLOCK).map_err(io_error("probe", path))?;
+    match connect(&probe, address) {
+        Err(Errno::CONNREFUSED) => std::fs::remove_file(path).map_err(io_error("remove the dead socket", path)),
+        Err(Errno::NOENT) => Ok(()),
+        Ok(()) | Err(Errno::AGAIN | Errno::INPROGRESS) => Err(SocketError::AlreadyRunning { path: path.to_path_buf() }),
+        Err(error) => Err(io_error("probe", path)(error)),
+    }
+}
+
+fn unbound(path: &Path) -> Result<OwnedFd, SocketError> {
+    crate::io_util::stream_socket(AddressFamily::UNIX).map_err(io_error("make", path))
+}
+
+fn io_error<E: Into<io::Error>>(action: &'static str, path: &Path) -> impl FnOnce(E) -> SocketError {
+    let path = path.to_path_buf();
+    move |source| SocketError::Io { action, path, source: source.into() }
+}
