@@ -96,8 +96,9 @@ fn open(path: &Path) -> Result<File, LockError> {
             io_error("open", path, error.into())
         }
     })?;
-    secure_fs::check_private_file(&fd, path)?;
-    Ok(File::from(fd))
+    let file = File::from(fd);
+    secure_fs::check_private_file(&file, path)?;
+    Ok(file)
 }
 
 fn note_holder(file: &mut File) -> std::io::Result<()> {

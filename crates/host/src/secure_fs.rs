@@ -8,6 +8,7 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
@@ -84,11 +85,7 @@ pub fn write_private_new(path: &Path, content: &[u8]) -> Result<(), SecureFsErro
 /// # Errors
 /// When the directory cannot be written. The old file is then untouched.
 pub fn write_private_atomic(path: &Path, content: &[u8]) -> Result<(), SecureFsError> {
-    let suffix = crate::sign::random_hex(8).map_err(|source| SecureFsError::Io {
-        action: "choose a temporary name beside",
-        path: path.to_path_buf(),
-        source,
-    })?;
+    let suffix = crate::sign::random_hex(8).map_err(io_error("choose a temporary name beside", path))?;
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".{suffix}.new"));
     let temporary = path.with_file_name(name);
@@ -113,11 +110,7 @@ pub fn load_or_create_secret(path: &Path, random_bytes: usize) -> Result<Secret,
         Err(error) if error.is_not_found() => {}
         other => return other,
     }
-    let secret = Secret::random_hex(random_bytes).map_err(|source| SecureFsError::Io {
-        action: "make a secret for",
-        path: path.to_path_buf(),
-        source,
-    })?;
+    let secret = Secret::random_hex(random_bytes).map_err(io_error("make a secret for", path))?;
     match write_private_new(path, secret.expose().as_bytes()) {
         Ok(()) => Ok(secret),
         // Someone else was first: theirs counts.
@@ -138,7 +131,7 @@ fn read_hex_secret(path: &Path, random_bytes: usize) -> Result<Secret, SecureFsE
 }
 
 /// Opens a private file and returns its size in bytes.
-pub(crate) fn open_private(path: &Path) -> Result<(File, u64), SecureFsError> {
+fn open_private(path: &Path) -> Result<(File, u64), SecureFsError> {
     // NONBLOCK: opening a pipe put in the file's place must not hang.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let fd = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| {
@@ -148,30 +141,26 @@ pub(crate) fn open_private(path: &Path) -> Result<(File, u64), SecureFsError> {
             io_error("open", path)(error)
         }
     })?;
-    let size_bytes = check_private_file(&fd, path)?;
-    Ok((File::from(fd), size_bytes))
+    let file = File::from(fd);
+    let size_bytes = check_private_file(&file, path)?;
+    Ok((file, size_bytes))
 }
 
-/// Checks an open descriptor and returns the file's size in bytes.
-pub(crate) fn check_private_file(fd: &OwnedFd, path: &Path) -> Result<u64, SecureFsError> {
-    let stat = rustix::fs::fstat(fd).map_err(io_error("inspect", path))?;
-    if !rustix::fs::FileType::from_raw_mode(stat.st_mode).is_file() {
+/// Checks an open file and returns its size in bytes.
+pub(crate) fn check_private_file(file: &File, path: &Path) -> Result<u64, SecureFsError> {
+    let metadata = file.metadata().map_err(io_error("inspect", path))?;
+    if !metadata.is_file() {
         return Err(SecureFsError::NotRegular { path: path.to_path_buf() });
     }
-    error::check_owner(path, stat.st_uid)?;
-    let mode = mode_bits(stat.st_mode);
+    error::check_owner(path, metadata.uid())?;
+    let mode = metadata.mode() & 0o7777;
     if mode & OTHERS_MASK != 0 {
         return Err(SecureFsError::WrongMode { path: path.to_path_buf(), found: mode, wanted: 0o600 });
     }
-    if stat.st_nlink != 1 {
+    if metadata.nlink() != 1 {
         return Err(SecureFsError::SecondName { path: path.to_path_buf() });
     }
-    Ok(u64::try_from(stat.st_size).unwrap_or(0))
-}
-
-/// The permission bits with set-id and sticky.
-fn mode_bits(raw: rustix::fs::RawMode) -> u32 {
-    Mode::from_raw_mode(raw).bits().into()
+    Ok(metadata.len())
 }
 
 fn fill_and_sync(fd: OwnedFd, path: &Path, content: &[u8]) -> Result<(), SecureFsError> {

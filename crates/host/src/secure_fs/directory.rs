@@ -1,6 +1,6 @@
 //! Private directories, and the directories above them.
 
-use std::fs::Metadata;
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
@@ -46,9 +46,9 @@ pub fn ensure_private_dir(path: &Path) -> Result<(), SecureFsError> {
 fn check_itself(path: &Path) -> Result<(), SecureFsError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let fd = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| refusal_of_open(path, error))?;
-    let stat = rustix::fs::fstat(fd).map_err(io_error("inspect", path))?;
-    check_owner(path, stat.st_uid)?;
-    check_mode(path, super::mode_bits(stat.st_mode))
+    let metadata = File::from(fd).metadata().map_err(io_error("inspect", path))?;
+    check_owner(path, metadata.uid())?;
+    check_mode(path, metadata.mode())
 }
 
 fn check_mode(path: &Path, mode: u32) -> Result<(), SecureFsError> {
