@@ -18,6 +18,8 @@ use crate::secret::Secret;
 
 mod directory;
 mod error;
+#[cfg(test)]
+mod tests;
 
 pub use directory::ensure_private_dir;
 pub use error::SecureFsError;

@@ -160,3 +160,92 @@ fn io_error<E: Into<io::Error>>(action: &'static str, path: &Path) -> impl FnOnc
     let path = path.to_path_buf();
     move |source| SocketError::Io { action, path, source: source.into() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixStream;
+
+    fn private_directory() -> (tempfile::TempDir, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("run");
+        (directory, path)
+    }
+
+    #[test]
+    fn is_private_reachable_and_removed_afterwards() {
+        let (_guard, directory) = private_directory();
+        let socket = bind_private_unix(&directory, "d.sock").unwrap();
+        let path = socket.path().to_path_buf();
+        assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        assert_eq!(std::fs::metadata(&directory).unwrap().mode() & 0o777, 0o700);
+        UnixStream::connect(&path).unwrap();
+        socket.listener().accept().unwrap();
+        drop(socket);
+        assert!(!path.exists());
+        bind_private_unix(&directory, "d.sock").unwrap();
+    }
+
+    #[test]
+    fn a_living_daemon_is_never_replaced() {
+        let (_guard, directory) = private_directory();
+        let first = bind_private_unix(&directory, "d.sock").unwrap();
+        let error = bind_private_unix(&directory, "d.sock").unwrap_err();
+        assert!(matches!(error, SocketError::AlreadyRunning { .. }), "{error}");
+        UnixStream::connect(first.path()).unwrap();
+        // One that answers without holding our lock counts too.
+        drop(first);
+        let path = directory.join("d.sock");
+        let stranger = UnixListener::bind(&path).unwrap();
+        let error = bind_private_unix(&directory, "d.sock").unwrap_err();
+        assert!(matches!(error, SocketError::AlreadyRunning { .. }), "{error}");
+        assert!(path.exists());
+        drop(stranger);
+    }
+
+    #[test]
+    fn a_full_backlog_is_a_living_daemon() {
+        let (_guard, directory) = private_directory();
+        secure_fs::ensure_private_dir(&directory).unwrap();
+        let path = directory.join("d.sock");
+        let stranger = crate::io_util::stream_socket(AddressFamily::UNIX).unwrap();
+        bind(&stranger, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+        listen(&stranger, 0).unwrap();
+        let _waiting = UnixStream::connect(&path).unwrap();
+        let error = bind_private_unix(&directory, "d.sock").unwrap_err();
+        assert!(matches!(error, SocketError::AlreadyRunning { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_dead_socket_is_replaced_and_a_file_is_not() {
+        let (_guard, directory) = private_directory();
+        secure_fs::ensure_private_dir(&directory).unwrap();
+        let path = directory.join("d.sock");
+        drop(UnixListener::bind(&path).unwrap());
+        let socket = bind_private_unix(&directory, "d.sock").unwrap();
+        UnixStream::connect(&path).unwrap();
+        drop(socket);
+        std::fs::write(&path, "kept").unwrap();
+        let error = bind_private_unix(&directory, "d.sock").unwrap_err();
+        assert!(matches!(error, SocketError::NotASocket { .. }), "{error}");
+        assert_eq!(std::fs::read(&path).unwrap(), b"kept");
+    }
+
+    #[test]
+    fn the_socket_of_another_is_not_removed() {
+        let (_guard, directory) = private_directory();
+        let socket = bind_private_unix(&directory, "d.sock").unwrap();
+        let path = socket.path().to_path_buf();
+        std::fs::remove_file(&path).unwrap();
+        let _other = UnixListener::bind(&path).unwrap();
+        drop(socket);
+        assert!(path.exists());
+    }
+
+    #[test]
+    fn a_path_that_is_too_long_says_so() {
+        let (_guard, directory) = private_directory();
+        let error = bind_private_unix(&directory.join("x".repeat(100)), "d.sock").unwrap_err();
+        assert!(matches!(error, SocketError::PathTooLong { .. }), "{error}");
+    }
+}

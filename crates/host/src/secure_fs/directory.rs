@@ -1,6 +1,6 @@
 //! Private directories, and the directories above them.
 
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
@@ -98,8 +98,13 @@ fn check_each_prefix(path: &Path, parent: &Path) -> Result<PathBuf, SecureFsErro
             Err(error) if error.kind() == io::ErrorKind::NotFound => break,
             Err(error) => return Err(io_error("inspect", &next)(error)),
         };
-        let ours = rustix::process::geteuid().as_raw();
-        if let Some((reason, remedy)) = objection(&metadata, &next, ours) {
+        let above = Above {
+            owner: metadata.uid(),
+            group: metadata.gid(),
+            mode: metadata.mode() & 0o7777,
+            is_link: metadata.is_symlink(),
+        };
+        if let Some((reason, remedy)) = above.objection(&next, rustix::process::geteuid().as_raw()) {
             return Err(SecureFsError::UnsafeAncestor { path: path.to_path_buf(), ancestor: next, reason, remedy });
         }
         prefix = next;
@@ -107,24 +112,75 @@ fn check_each_prefix(path: &Path, parent: &Path) -> Result<PathBuf, SecureFsErro
     Ok(prefix)
 }
 
-/// What the rule says against a directory or link above, with the remedy.
-fn objection(metadata: &Metadata, ancestor: &Path, ours: u32) -> Option<(String, String)> {
-    let (owner, mode) = (metadata.uid(), metadata.mode() & 0o7777);
-    let name = ancestor.display();
-    if owner != 0 && owner != ours {
-        let reason = format!("belongs to user id {owner}, who could replace it");
-        return Some((reason, "choose a place below a directory of your own".to_owned()));
+/// A directory or link above the private one.
+struct Above {
+    owner: u32,
+    group: u32,
+    mode: u32,
+    is_link: bool,
+}
+
+impl Above {
+    /// What the rule says against it, with the remedy.
+    fn objection(&self, path: &Path, ours: u32) -> Option<(String, String)> {
+        let Self { owner, group, mode, is_link } = *self;
+        let name = path.display();
+        if owner != 0 && owner != ours {
+            let reason = format!("belongs to user id {owner}, who could replace it");
+            return Some((reason, "choose a place below a directory of your own".to_owned()));
+        }
+        // A link's own mode means nothing; in a sticky directory only owners rename.
+        if is_link || mode & STICKY != 0 {
+            return None;
+        }
+        if mode & WORLD_WRITE != 0 {
+            return Some((format!("is writable by everyone (mode {mode:04o})"), format!("run `chmod o-w {name}`")));
+        }
+        if mode & GROUP_WRITE != 0 && owner != ours {
+            let reason = format!("is writable by group {group} (mode {mode:04o})");
+            return Some((reason, format!("run `chmod g-w {name}` as root, or choose a place of your own")));
+        }
+        None
     }
-    // A link's own mode means nothing; in a sticky directory only owners rename.
-    if metadata.is_symlink() || mode & STICKY != 0 {
-        return None;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OURS: u32 = 1000;
+
+    fn is_accepted(owner: u32, mode: u32, is_link: bool) -> bool {
+        Above { owner, group: 50, mode, is_link }.objection(Path::new("/above"), OURS).is_none()
     }
-    if mode & WORLD_WRITE != 0 {
-        return Some((format!("is writable by everyone (mode {mode:04o})"), format!("run `chmod o-w {name}`")));
+
+    #[test]
+    fn the_rule_for_what_is_above() {
+        for (owner, mode, is_link, accepted) in [
+            (0, 0o755, false, true),
+            (0, 0o1777, false, true),
+            (0, 0o777, false, false),
+            (0, 0o775, false, false),
+            (0, 0o777, true, true),
+            (OURS, 0o700, false, true),
+            (OURS, 0o775, false, true),
+            (OURS, 0o777, false, false),
+            (OURS, 0o777, true, true),
+            (2000, 0o755, false, false),
+            (2000, 0o1777, false, false),
+            (2000, 0o777, true, false),
+        ] {
+            assert_eq!(is_accepted(owner, mode, is_link), accepted, "owner {owner} mode {mode:o} link {is_link}");
+        }
     }
-    if mode & GROUP_WRITE != 0 && owner != ours {
-        let reason = format!("is writable by group {} (mode {mode:04o})", metadata.gid());
-        return Some((reason, format!("run `chmod g-w {name}` as root, or choose a place of your own")));
+
+    #[test]
+    fn an_objection_names_the_remedy() {
+        let above = Above { owner: OURS, group: OURS, mode: 0o777, is_link: false };
+        let (reason, remedy) = above.objection(Path::new("/above"), OURS).unwrap();
+        assert_eq!(
+            (reason.as_str(), remedy.as_str()),
+            ("is writable by everyone (mode 0777)", "run `chmod o-w /above`")
+        );
     }
-    None
 }
