@@ -22,6 +22,8 @@ use crate::spawn::{FIRST_TARGET, LAST_TARGET, SpawnSpec};
 const EXEC_TIMEOUT: Duration = Duration::from_secs(20);
 /// Signal numbers to put back to their defaults: all there are on Linux.
 const LAST_SIGNAL: c_int = 64;
+/// Size of the kernel's signal set: a bit a signal.
+const SIGNAL_SET_BYTES: usize = 8;
 
 /// The steps of the child, as sent over the error pipe.
 #[derive(Clone, Copy)]
@@ -268,9 +270,12 @@ unsafe fn run_steps(plan: &Plan) -> Step {
                 return Step::Descriptor;
             }
         }
+        // The kernel's own call: the C library's refuses its two internal signals, which its `posix_spawn` leaves ignored.
+        // All zeroes is the default action however the structure is laid out. Fails for SIGKILL and SIGSTOP, as it must.
+        let default_action = [0_u64; 4];
         for signal in 1..=LAST_SIGNAL {
-            // Fails for SIGKILL, SIGSTOP and the two of the C library, which is as it should be.
-            libc::signal(signal, libc::SIG_DFL);
+            let no_old = std::ptr::null_mut::<u64>();
+            libc::syscall(libc::SYS_rt_sigaction, signal, default_action.as_ptr(), no_old, SIGNAL_SET_BYTES);
         }
         if libc::chdir(plan.cwd.as_ptr()) == -1 {
             return Step::Directory;
