@@ -1,1 +1,24 @@
-//! See Cargo.toml.
+//! Pure decisions: what may happen now, and why not.
+//!
+//! Nothing here reads a clock, a file, the network or the environment: time and identifiers are arguments, so that
+//! every order of events can be tried in a test. Decisions return a grant or a [`refusal::Refusal`], never a `bool`.
+
+pub mod approval;
+pub mod branch;
+pub mod canary;
+pub mod catalog;
+pub mod display;
+pub mod gate;
+pub mod jcs;
+pub mod lifecycle;
+pub mod log;
+pub mod operation;
+pub mod quiet;
+pub mod receipt;
+pub mod redact;
+pub mod refusal;
+pub mod role;
+#[cfg(test)]
+mod testing;
+pub mod tripwire;
+pub mod workspace;

@@ -1,0 +1,421 @@
+//! Every reason for a "no", as a stable code.
+
+use serde::{Deserialize, Serialize};
+
+/// Whether the very same request may succeed later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Again {
+    /// The state it met may change by itself: try again.
+    Later,
+    /// Something must change first: the request, the token, the configuration or a decision.
+    No,
+}
+
+macro_rules! refusal_codes {
+    ($($(#[doc = $doc:literal])+ $variant:ident $name:literal $status:literal $again:ident;)+) => {
+        /// Stable code of a refusal. Clients decide by it; its spelling never changes.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub enum RefusalCode {
+            $($(#[doc = $doc])+ #[serde(rename = $name)] $variant,)+
+        }
+
+        impl RefusalCode {
+            /// Every code.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
+
+            /// The code as clients see it, in snake case.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $name,)+ }
+            }
+
+            /// The HTTP status of a reply that carries it.
+            pub fn http_status(self) -> u16 {
+                match self { $(Self::$variant => $status,)+ }
+            }
+
+            fn again(self) -> Again {
+                match self { $(Self::$variant => Again::$again,)+ }
+            }
+
+            /// What it means, in one sentence.
+            pub fn meaning(self) -> &'static str {
+                match self { $(Self::$variant => concat!($($doc),+),)+ }
+            }
+        }
+    };
+}
+
+refusal_codes! {
+    // The request itself.
+    /// The operation is not in the catalog.
+    UnknownOperation "unknown_operation" 422 No;
+    /// The input has a field that the operation does not know.
+    UnknownField "unknown_field" 422 No;
+    /// The input lacks a field that the operation needs.
+    MissingField "missing_field" 422 No;
+    /// A field has another type than the catalog says.
+    WrongType "wrong_type" 422 No;
+    /// A field is longer than the catalog allows.
+    TooLong "too_long" 422 No;
+    /// A field that must say something is empty.
+    Empty "empty" 422 No;
+    /// A field has a value that the catalog does not allow.
+    InvalidValue "invalid_value" 422 No;
+    /// The body is not JSON.
+    MalformedJson "malformed_json" 400 No;
+    /// The body is larger than a request may be.
+    BodyTooLarge "body_too_large" 413 No;
+    /// The body's content type is not JSON.
+    UnsupportedMediaType "unsupported_media_type" 415 No;
+    /// Nothing stands at this path.
+    NotFound "not_found" 404 No;
+    /// The path does not take this method.
+    MethodNotAllowed "method_not_allowed" 405 No;
+    /// The idempotency header and the client action id differ.
+    IdempotencyKeyConflict "idempotency_key_conflict" 400 No;
+    /// The cursor cannot be read.
+    CursorInvalid "cursor_invalid" 400 No;
+    /// The request breaks HTTP in some other way.
+    BadRequest "bad_request" 400 No;
+    /// The request did not arrive in time.
+    RequestTimeout "request_timeout" 408 Later;
+
+    // Who asks.
+    /// No token, or none that is known.
+    Unauthenticated "unauthenticated" 401 No;
+    /// The token's roles do not allow this.
+    NotPermitted "not_permitted" 403 No;
+    /// The connection comes from another user or from the agent's own processes.
+    PeerRefused "peer_refused" 403 No;
+
+    // What it is about.
+    /// There is no such session.
+    SessionNotFound "session_not_found" 404 No;
+    /// There is no receipt of that client action id.
+    ActionNotFound "action_not_found" 404 No;
+    /// The conversation is not on the server.
+    ConversationNotFound "conversation_not_found" 404 No;
+    /// A session of that identifier stands already, with another workspace.
+    SessionExists "session_exists" 409 No;
+    /// The session was closed.
+    SessionClosed "session_closed" 409 No;
+
+    // Approvals.
+    /// No batch of that approval id was ever offered.
+    ApprovalNotFound "approval_not_found" 404 No;
+    /// The batch changed since it was shown.
+    ApprovalSuperseded "approval_superseded" 409 No;
+    /// The batch was offered too long ago to be accepted.
+    ApprovalExpired "approval_expired" 410 No;
+    /// The batch was shown cut or redacted, and this token has not fetched it in full.
+    ApprovalNotShownInFull "approval_not_shown_in_full" 409 No;
+    /// The batch holds a live secret and can only be rejected.
+    ApprovalHoldsSecret "approval_holds_secret" 409 No;
+    /// Actions wait for a decision.
+    ApprovalPending "approval_pending" 409 No;
+    /// An accept was sent for a pending action and its outcome is unknown: it can only be rejected.
+    ApprovalInDoubt "approval_in_doubt" 409 No;
+    /// No action waits for a decision.
+    NothingPending "nothing_pending" 409 No;
+
+    // The session's state.
+    /// The capability generation is older than the session's.
+    GenerationStale "generation_stale" 409 No;
+    /// The operation needs the capability generation that the caller decided on.
+    GenerationMissing "generation_missing" 422 No;
+    /// The client action id was used for something else.
+    ClientActionIdReused "client_action_id_reused" 422 No;
+    /// The first call with this client action id has not been recorded yet.
+    ActionInFlight "action_in_flight" 409 Later;
+    /// The agent runs.
+    SessionRunning "session_running" 409 Later;
+    /// The last step has not been seen to begin and end.
+    SessionNotQuiet "session_not_quiet" 409 Later;
+    /// The session takes no step until its owner has looked at it.
+    SessionBlocked "session_blocked" 409 No;
+    /// The event is not a safe point of the active branch.
+    NotASafePoint "not_a_safe_point" 422 No;
+    /// The operation is not offered in the session's present state.
+    NotAdvertised "not_advertised" 409 No;
+    /// The model is not among the reviewed choices.
+    ModelNotReviewed "model_not_reviewed" 422 No;
+    /// The server's event log does not form a readable branch.
+    BranchUnreadable "branch_unreadable" 502 No;
+
+    // Outcomes of recorded actions.
+    /// An interrupt cancelled it before it was sent.
+    Interrupted "interrupted" 409 No;
+    /// The daemon stopped before this step was sent; it never will be.
+    StoppedBeforeStep "stopped_before_step" 409 No;
+    /// It was sent, and whether it took effect cannot be known.
+    OutcomeUnknown "outcome_unknown" 504 No;
+    /// The server answered success and the effect was not seen in time.
+    NoEvidence "no_evidence" 504 No;
+
+    // Canaries and what they guard.
+    /// A canary failed or could not be read.
+    CanaryFailed "canary_failed" 409 No;
+    /// The server is not the reviewed version.
+    VersionMismatch "version_mismatch" 409 No;
+    /// The server listens elsewhere than on the inherited socket.
+    ListenerNotInherited "listener_not_inherited" 409 No;
+    /// The start-up module does not report what it must.
+    StartupModuleMissing "startup_module_missing" 409 No;
+    /// The server answers without the right key.
+    AuthenticationOpen "authentication_open" 409 No;
+    /// The server's initialisation route is open.
+    InitOpen "init_open" 409 No;
+    /// Installed files differ from their recorded hashes.
+    InstallationAltered "installation_altered" 409 No;
+    /// The confirmation policy is not to ask always.
+    PolicyWeak "policy_weak" 409 No;
+    /// The conversation's agent is of a kind that asks nobody.
+    AgentKindRefused "agent_kind_refused" 409 No;
+    /// The conversation has a tool that is not configured, or is never allowed.
+    ToolNotConfigured "tool_not_configured" 409 No;
+    /// The conversation has hooks.
+    HooksPresent "hooks_present" 409 No;
+    /// The conversation has MCP servers.
+    McpPresent "mcp_present" 409 No;
+    /// The conversation has plugins.
+    PluginsPresent "plugins_present" 409 No;
+    /// The conversation was launched from another agent profile or revision.
+    ProfileMismatch "profile_mismatch" 409 No;
+    /// The workspace holds content that would run by being there.
+    WorkspaceContent "workspace_content" 409 No;
+    /// The workspace stands outside the configured roots.
+    WorkspaceOutsideRoots "workspace_outside_roots" 422 No;
+    /// The workspace does not exist or is not a directory.
+    WorkspaceNotFound "workspace_not_found" 422 No;
+    /// The conversation's workspace is not a local directory.
+    WorkspaceNotLocal "workspace_not_local" 409 No;
+    /// The conversation works in another directory than the session was bound to.
+    WorkspaceMismatch "workspace_mismatch" 409 No;
+    /// An action ran that nobody accepted.
+    UnreviewedAction "unreviewed_action" 409 No;
+    /// The proved confinement is weaker than the configuration accepts.
+    ConfinementTooWeak "confinement_too_weak" 409 No;
+
+    // Bounds.
+    /// As many prompts wait as may wait.
+    QueueFull "queue_full" 503 Later;
+    /// As many servers run as may run, and none is idle.
+    ServerLimit "server_limit" 503 Later;
+    /// As many connections stand as may stand.
+    TooManyConnections "too_many_connections" 503 Later;
+    /// As many polls wait as may wait.
+    TooManyWaiting "too_many_waiting" 503 Later;
+
+    // The server and the daemon.
+    /// The reviewed server is not installed.
+    ServerNotInstalled "server_not_installed" 503 No;
+    /// The server did not come up.
+    ServerStartFailed "server_start_failed" 503 Later;
+    /// The server is not up.
+    ServerUnavailable "server_unavailable" 503 Later;
+    /// The server refused the call.
+    UpstreamRefused "upstream_refused" 502 No;
+    /// The server could not be reached.
+    UpstreamUnreachable "upstream_unreachable" 502 Later;
+    /// The server did not answer in time.
+    UpstreamTimeout "upstream_timeout" 504 Later;
+    /// The server answered something outside its contract.
+    UpstreamMalformed "upstream_malformed" 502 No;
+    /// The configuration is wrong.
+    ConfigurationInvalid "configuration_invalid" 503 No;
+    /// The daemon is stopping.
+    ShuttingDown "shutting_down" 503 Later;
+    /// The daemon's records cannot be written.
+    StoreFailed "store_failed" 500 Later;
+    /// The daemon met something it should not have.
+    Internal "internal" 500 No;
+}
+
+impl RefusalCode {
+    /// The code of that exact spelling.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|code| code.as_str() == name)
+    }
+
+    /// Whether the very same request may succeed later without anyone changing anything.
+    pub fn retryable(self) -> bool {
+        self.again() == Again::Later
+    }
+}
+
+impl std::fmt::Display for RefusalCode {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+/// A "no": the code for programs, the detail for people. The detail never holds a secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{code}: {detail}")]
+#[must_use]
+pub struct Refusal {
+    /// Stable code.
+    pub code: RefusalCode,
+    /// What was met and what to do next.
+    pub detail: String,
+}
+
+impl Refusal {
+    /// A refusal of this code.
+    pub fn new(code: RefusalCode, detail: impl Into<String>) -> Self {
+        Self { code, detail: detail.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn spellings_are_unique_and_serialise_alike() {
+        let names: BTreeSet<&str> = RefusalCode::ALL.iter().map(|code| code.as_str()).collect();
+        assert_eq!(names.len(), RefusalCode::ALL.len());
+        for code in RefusalCode::ALL.iter().copied() {
+            assert!(code.as_str().bytes().all(|byte| byte == b'_' || byte.is_ascii_lowercase()), "{code}");
+            assert_eq!(RefusalCode::parse(code.as_str()), Some(code));
+            assert_eq!(serde_json::to_value(code).unwrap(), code.as_str());
+            assert_eq!(serde_json::from_value::<RefusalCode>(code.as_str().into()).unwrap(), code);
+            assert!(code.meaning().ends_with('.'), "{code}");
+        }
+        assert_eq!(RefusalCode::parse("nonsense"), None);
+    }
+
+    /// The promise to clients, written down a second time on purpose.
+    #[test]
+    fn the_status_of_every_code() {
+        let table: &[(u16, &[&str])] = &[
+            (400, &["malformed_json", "idempotency_key_conflict", "cursor_invalid", "bad_request"]),
+            (401, &["unauthenticated"]),
+            (403, &["not_permitted", "peer_refused"]),
+            (
+                404,
+                &["not_found", "session_not_found", "action_not_found", "conversation_not_found", "approval_not_found"],
+            ),
+            (405, &["method_not_allowed"]),
+            (408, &["request_timeout"]),
+            (
+                409,
+                &[
+                    "session_exists",
+                    "session_closed",
+                    "approval_superseded",
+                    "approval_not_shown_in_full",
+                    "approval_holds_secret",
+                    "approval_pending",
+                    "approval_in_doubt",
+                    "nothing_pending",
+                    "generation_stale",
+                    "action_in_flight",
+                    "session_running",
+                    "session_not_quiet",
+                    "session_blocked",
+                    "not_advertised",
+                    "interrupted",
+                    "stopped_before_step",
+                    "canary_failed",
+                    "version_mismatch",
+                    "listener_not_inherited",
+                    "startup_module_missing",
+                    "authentication_open",
+                    "init_open",
+                    "installation_altered",
+                    "policy_weak",
+                    "agent_kind_refused",
+                    "tool_not_configured",
+                    "hooks_present",
+                    "mcp_present",
+                    "plugins_present",
+                    "profile_mismatch",
+                    "workspace_content",
+                    "workspace_not_local",
+                    "workspace_mismatch",
+                    "unreviewed_action",
+                    "confinement_too_weak",
+                ],
+            ),
+            (410, &["approval_expired"]),
+            (413, &["body_too_large"]),
+            (415, &["unsupported_media_type"]),
+            (
+                422,
+                &[
+                    "unknown_operation",
+                    "unknown_field",
+                    "missing_field",
+                    "wrong_type",
+                    "too_long",
+                    "empty",
+                    "invalid_value",
+                    "generation_missing",
+                    "client_action_id_reused",
+                    "not_a_safe_point",
+                    "model_not_reviewed",
+                    "workspace_outside_roots",
+                    "workspace_not_found",
+                ],
+            ),
+            (500, &["store_failed", "internal"]),
+            (502, &["branch_unreadable", "upstream_refused", "upstream_unreachable", "upstream_malformed"]),
+            (
+                503,
+                &[
+                    "queue_full",
+                    "server_limit",
+                    "too_many_connections",
+                    "too_many_waiting",
+                    "server_not_installed",
+                    "server_start_failed",
+                    "server_unavailable",
+                    "configuration_invalid",
+                    "shutting_down",
+                ],
+            ),
+            (504, &["outcome_unknown", "no_evidence", "upstream_timeout"]),
+        ];
+        let mut seen = 0;
+        for (status, names) in table {
+            for name in *names {
+                let code = RefusalCode::parse(name).unwrap_or_else(|| panic!("{name} is not a code"));
+                assert_eq!(code.http_status(), *status, "{name}");
+                seen += 1;
+            }
+        }
+        assert_eq!(seen, RefusalCode::ALL.len());
+    }
+
+    #[test]
+    fn only_passing_states_are_worth_a_retry() {
+        let retryable: BTreeSet<&str> =
+            RefusalCode::ALL.iter().filter(|code| code.retryable()).map(|code| code.as_str()).collect();
+        let expected: BTreeSet<&str> = [
+            "request_timeout",
+            "action_in_flight",
+            "session_running",
+            "session_not_quiet",
+            "queue_full",
+            "server_limit",
+            "too_many_connections",
+            "too_many_waiting",
+            "server_start_failed",
+            "server_unavailable",
+            "upstream_unreachable",
+            "upstream_timeout",
+            "shutting_down",
+            "store_failed",
+        ]
+        .into();
+        assert_eq!(retryable, expected);
+    }
+
+    #[test]
+    fn a_refusal_prints_code_and_detail() {
+        let refusal = Refusal::new(RefusalCode::TooLong, "`text` has 300000 bytes");
+        assert_eq!(refusal.to_string(), "too_long: `text` has 300000 bytes");
+    }
+}

@@ -1,0 +1,99 @@
+//! Noticing that something ran which nobody accepted.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::branch::{active_branch, is_lone_exempt};
+use crate::log::{LogEvent, LogEventKind};
+
+/// Observations after the baseline that no sent accept explains, in log order.
+///
+/// `events` is the whole log; `baseline` holds the ids of the events that stood in it when it was taken up (at attach, or
+/// a fork's copied prefix); `sent` holds the ids of every action whose accept was sent. An action observed a second time is
+/// unexplained even if it was accepted: an accept is good for one run. A finish or think that was pending alone needs none.
+pub fn unexplained<'a>(
+    events: &'a [LogEvent],
+    baseline: &BTreeSet<String>,
+    sent: &BTreeSet<String>,
+) -> Vec<&'a LogEvent> {
+    let mut runs: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut found = Vec::new();
+    for event in events {
+        let LogEventKind::Observation { action_id } = &event.kind else { continue };
+        let count = runs.entry(action_id).or_default();
+        *count += 1;
+        if baseline.contains(&event.event_id) {
+            continue;
+        }
+        let explained = *count == 1 && (sent.contains(action_id) || ran_alone_and_exempt(events, event, action_id));
+        if !explained {
+            found.push(event);
+        }
+    }
+    found
+}
+
+/// Whether the action was the only one pending where its observation was appended, and is of an exempt kind.
+fn ran_alone_and_exempt(events: &[LogEvent], observation: &LogEvent, action_id: &str) -> bool {
+    let Some(parent_id) = observation.parent_id.as_deref() else { return false };
+    let Ok(branch) = active_branch(events, Some(parent_id)) else { return false };
+    let pending = branch.pending();
+    is_lone_exempt(&pending) && pending.iter().all(|event| event.event_id == action_id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::ExemptKind;
+    use crate::testing::{Log, action, error, exempt, observation, user};
+
+    fn ids(events: &[&LogEvent]) -> Vec<String> {
+        events.iter().map(|event| event.event_id.clone()).collect()
+    }
+
+    fn set(ids: &[&str]) -> BTreeSet<String> {
+        ids.iter().map(|id| (*id).to_owned()).collect()
+    }
+
+    #[test]
+    fn an_observation_without_an_accept_is_found() {
+        let log = Log::line(&[("u", user("hi")), ("a", action("c1")), ("o", observation("a"))]);
+        assert_eq!(ids(&unexplained(log.events(), &set(&[]), &set(&[]))), ["o"]);
+        assert!(unexplained(log.events(), &set(&[]), &set(&["a"])).is_empty());
+    }
+
+    #[test]
+    fn what_stood_before_is_not_ours() {
+        let log =
+            Log::line(&[("a", action("c1")), ("o", observation("a")), ("b", action("c2")), ("p", observation("b"))]);
+        assert_eq!(ids(&unexplained(log.events(), &set(&["a", "o", "b"]), &set(&[]))), ["p"]);
+    }
+
+    #[test]
+    fn one_accept_explains_one_run() {
+        let mut log = Log::line(&[("u", user("hi")), ("a", action("c1")), ("o", observation("a"))]);
+        log.push("again", Some("a"), observation("a"));
+        assert_eq!(ids(&unexplained(log.events(), &set(&[]), &set(&["a"]))), ["again"]);
+        assert_eq!(ids(&unexplained(log.events(), &set(&["u", "a", "o"]), &set(&["a"]))), ["again"]);
+    }
+
+    #[test]
+    fn a_finish_alone_needs_no_accept_but_one_in_a_batch_does() {
+        let alone = Log::line(&[("f", exempt("c1", ExemptKind::Finish)), ("o", observation("f"))]);
+        assert!(unexplained(alone.events(), &set(&[]), &set(&[])).is_empty());
+        let batch = Log::line(&[("a", action("c1")), ("f", exempt("c2", ExemptKind::Think)), ("o", observation("f"))]);
+        assert_eq!(ids(&unexplained(batch.events(), &set(&[]), &set(&[]))), ["o"]);
+        assert_eq!(ids(&unexplained(batch.events(), &set(&[]), &set(&["a"]))), ["o"]);
+    }
+
+    #[test]
+    fn rejections_and_errors_are_no_runs() {
+        let log = Log::line(&[("a", action("c1")), ("e", error("c1"))]);
+        assert!(unexplained(log.events(), &set(&[]), &set(&[])).is_empty());
+    }
+
+    #[test]
+    fn an_observation_of_an_unknown_action_is_found() {
+        let log = Log::line(&[("u", user("hi")), ("o", observation("ghost"))]);
+        assert_eq!(ids(&unexplained(log.events(), &set(&[]), &set(&[]))), ["o"]);
+    }
+}
