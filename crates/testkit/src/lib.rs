@@ -4,6 +4,7 @@
 
 pub mod daemon;
 mod failure;
+pub mod fake_server;
 pub mod model;
 
 pub use failure::{Doing, Failure, Outcome};

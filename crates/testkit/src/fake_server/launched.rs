@@ -1,0 +1,215 @@
+//! The fake server as a process that the daemon launched in place of the real one.
+//!
+//! The listening socket arrives as standard input and the control channel as standard output: the script that
+//! [`super::install`] writes moves them there from the numbers that the environment names.
+
+use super::latch::Latch;
+use super::plan::{Announcement, Plan};
+use super::serve::serve;
+use super::server::{Server, VERSION};
+use crate::failure::{Doing, Failure, Outcome};
+use rustix::process::{DumpableBehavior, Signal, getpid, kill_process, set_dumpable_behavior};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Bounds a line of the control channel.
+const MAX_LINE_BYTES: u64 = 1 << 20;
+/// Bounds the configuration.
+const MAX_CONFIG_BYTES: u64 = 1 << 20;
+
+/// Runs the server to its end, which comes from outside.
+///
+/// # Errors
+/// When it was not started as a daemon starts a server.
+pub fn main() -> Outcome<ExitCode> {
+    let plan = read_plan()?;
+    if let Some(code) = plan.exit_at_once {
+        eprintln!("fake server: ending with {code}, as planned");
+        return Ok(ExitCode::from(code));
+    }
+    let nonce = std::env::var("GATEPOST_NONCE").doing("GATEPOST_NONCE")?;
+    let config = read_config()?;
+    let listener = std::io::stdin().as_fd().try_clone_to_owned().map(TcpListener::from);
+    let listener = listener.doing("standard input is no descriptor")?;
+    let address = listener.local_addr().doing("standard input is no listening socket")?;
+    listener.set_nonblocking(true).doing("the listener cannot be used")?;
+    let control = std::io::stdout().as_fd().try_clone_to_owned().map(UnixStream::from);
+    let control = control.doing("standard output is no descriptor")?;
+    if !plan.says_dumpable {
+        set_dumpable_behavior(DumpableBehavior::NotDumpable).doing("PR_SET_DUMPABLE was refused")?;
+    }
+    let second = if plan.second_listener {
+        Some(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).doing("no second listener")?)
+    } else {
+        None
+    };
+    let second =
+        second.as_ref().map(TcpListener::local_addr).transpose().doing("no second listener")?.map(|at| (second, at));
+    std::thread::sleep(Duration::from_millis(plan.start_delay_ms));
+
+    let control = Arc::new(Control { writer: Mutex::new(control.try_clone().doing("the control channel")?) });
+    let reporter = Arc::clone(&control);
+    let held = move |conversation: &str, event_ids: &[String]| {
+        reporter.send(&json!({"held": {"conversation_id": conversation, "event_ids": event_ids}}));
+    };
+    let latch = Arc::new(Latch::new(plan.has_no_latch, Some(Box::new(held))));
+    let keys: Vec<String> = serde_json::from_value(config["session_api_keys"].clone()).doing("session_api_keys")?;
+    let storage = Server::storage_of(&config);
+    let server = Arc::new(Server::new(plan.clone(), keys, Arc::clone(&latch), storage, true));
+    control.announce(&plan, &nonce);
+    let addresses: Vec<SocketAddr> =
+        [Some(address), second.as_ref().map(|(_, at)| *at)].into_iter().flatten().collect();
+    let facts = Facts { nonce, addresses, plan, server: Arc::clone(&server) };
+    std::thread::Builder::new()
+        .name("control".to_owned())
+        .spawn(move || {
+            facts.answer_all(&control);
+            end_process();
+        })
+        .doing("no thread")?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.doing("no runtime")?.block_on(serve(listener, server));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Ends this process as a crash does.
+pub(super) fn end_process() {
+    kill_process(getpid(), Signal::KILL).ok();
+}
+
+/// The plan stands beside the executable's directory; without one the server behaves.
+fn read_plan() -> Outcome<Plan> {
+    let script = std::env::args_os().nth(1).filter(|argument| argument.to_string_lossy().ends_with("agent-server"));
+    let executable = std::env::current_exe().doing("the executable is unknown")?;
+    let start = script.map_or(executable, std::path::PathBuf::from);
+    let plan = start.ancestors().nth(2).unwrap_or(Path::new("/")).join(super::install::PLAN_NAME);
+    match std::fs::read_to_string(&plan) {
+        Ok(text) => serde_json::from_str(&text).doing("the plan cannot be read"),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Plan::default()),
+        Err(error) => Err(Failure::new(format!("the plan cannot be read: {error}"))),
+    }
+}
+
+fn read_config() -> Outcome<Value> {
+    let path = std::env::var("OPENHANDS_AGENT_SERVER_CONFIG_PATH").doing("OPENHANDS_AGENT_SERVER_CONFIG_PATH")?;
+    let file = std::fs::File::open(path).doing("the configuration cannot be opened")?;
+    let mut text = String::new();
+    file.take(MAX_CONFIG_BYTES).read_to_string(&mut text).doing("the configuration cannot be read")?;
+    serde_json::from_str(&text).doing("the configuration is no JSON")
+}
+
+struct Control {
+    writer: Mutex<UnixStream>,
+}
+
+impl Control {
+    fn send(&self, message: &Value) {
+        self.send_line(&message.to_string());
+    }
+
+    fn send_line(&self, line: &str) {
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        // A daemon that is gone is noticed by the reading side.
+        writer.write_all(format!("{line}\n").as_bytes()).ok();
+    }
+
+    fn announce(&self, plan: &Plan, nonce: &str) {
+        let announce = |nonce: &str, contract: &str| {
+            let measures = ["listener", "dumpable", "listeners_refused", "ambient_plugins_dropped", "latch"];
+            self.send(&json!({"announce": {"nonce": nonce, "pid": std::process::id(), "contract": contract,
+                                           "measures": measures}}));
+        };
+        match plan.announcement {
+            Announcement::Proper => announce(nonce, VERSION),
+            Announcement::Never => {}
+            Announcement::WrongNonce => announce("0123456789abcdef", VERSION),
+            Announcement::WrongContract => announce(nonce, "0.0.1"),
+            Announcement::Garbage => self.send_line("this is no JSON"),
+        }
+    }
+}
+
+/// What an inspection tells, lies included.
+struct Facts {
+    nonce: String,
+    addresses: Vec<SocketAddr>,
+    plan: Plan,
+    server: Arc<Server>,
+}
+
+impl Facts {
+    /// Answers until the daemon closes its end.
+    fn answer_all(&self, control: &Control) {
+        let reader = control.writer.lock().unwrap_or_else(PoisonError::into_inner).try_clone();
+        let Ok(reader) = reader else { return };
+        let mut reader = BufReader::new(reader);
+        loop {
+            let mut line = String::new();
+            match Read::by_ref(&mut reader).take(MAX_LINE_BYTES).read_line(&mut line) {
+                Ok(0) | Err(_) => return,
+                Ok(_) => {}
+            }
+            let Ok(request) = serde_json::from_str::<Value>(&line) else { return };
+            control.send(&self.answer(&request));
+        }
+    }
+
+    fn answer(&self, request: &Value) -> Value {
+        let mut reply = json!({"id": request["id"]});
+        let latch = &self.server.latch;
+        if let Ok(ids) = serde_json::from_value::<Vec<String>>(request["grant"].clone()) {
+            latch.grant(&ids);
+            reply["granted"] = json!(ids.len());
+        } else if request["revoke"] == true {
+            reply["revoked"] = json!(latch.revoke());
+        } else if let Some(id) = request["settled"].as_str() {
+            let running = self.server.conversation(id).is_some_and(|conversation| conversation.is_running());
+            reply["settled"] = json!(!running);
+        } else if request["inspect"] == true {
+            reply["inspect"] = self.inspection();
+        } else {
+            reply["error"] = json!("unknown request");
+        }
+        reply
+    }
+
+    fn inspection(&self) -> Value {
+        let listeners: Vec<Value> =
+            self.addresses.iter().map(|at| json!({"family": "inet", "address": kernel_address(*at)})).collect();
+        json!({
+            "nonce": self.nonce,
+            "pid": std::process::id(),
+            "dumpable": i32::from(self.plan.says_dumpable),
+            "listeners": listeners,
+            "latch": !self.plan.says_no_latch,
+            "ambient_plugins": if self.plan.says_plugins_loaded { "loaded" } else { "dropped" },
+        })
+    }
+}
+
+/// An address as the kernel's tables write it: the bytes of the machine's own order in hexadecimal.
+fn kernel_address(address: SocketAddr) -> String {
+    let host = match address {
+        SocketAddr::V4(address) => u32::from_ne_bytes(address.ip().octets()),
+        SocketAddr::V6(_) => 0,
+    };
+    format!("{host:08X}:{:04X}", address.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_written_as_the_kernel_does() {
+        let expected = if cfg!(target_endian = "little") { "0100007F:4787" } else { "7F000001:4787" };
+        assert_eq!(kernel_address(SocketAddr::from(([127, 0, 0, 1], 0x4787))), expected);
+    }
+}
