@@ -1,1 +1,26 @@
-//! See Cargo.toml.
+//! The command line of gatepost: what may be typed, and the client half of it, which talks to the daemon over its Unix socket.
+//!
+//! The binary parses with [`parse`], matches on [`Command`], carries out `demo`, `serve` and `server` itself, and hands a
+//! [`ClientCommand`] to [`client::run`].
+//!
+//! # Output
+//! - People get tables and text. Whatever comes from the agent or the daemon passes [`sanitize`] first.
+//! - `--json` prints exactly one object, with `ok` beside the API's own fields; `ok` is true exactly when the exit code is 0.
+//!   Anything else carries `error: {code, detail, hint, retryable}` in the same object, on standard output like every reply.
+//! - `events` and `prompt --wait` print one object a line: events as the API has them, `{"resync": …}` where a reader must
+//!   start over, and one last object with `ok`.
+//! - Progress and notes go to standard error, in both modes.
+
+pub mod args;
+pub mod client;
+mod failure;
+mod output;
+mod parse;
+mod render;
+pub mod sanitize;
+mod token;
+mod transport;
+
+pub use args::{Cli, ClientCommand, Command, DemoArgs, ServeArgs, ServerCommand};
+pub use client::{ClientContext, Console};
+pub use parse::{ParseOutcome, parse};

@@ -1,0 +1,90 @@
+//! Sessions: the list, one snapshot, a closed one.
+
+use api_types::{Closed, Reason, SessionSnapshot, SessionSummary};
+use serde_json::Value;
+
+use super::style::Style;
+use super::table::table;
+use crate::sanitize;
+
+/// All sessions, a line each.
+pub(crate) fn list(sessions: &[SessionSummary], style: &Style) -> String {
+    if sessions.is_empty() {
+        return "no sessions; `gatepost session start --workspace DIR` starts one\n".to_owned();
+    }
+    let rows: Vec<Vec<String>> = sessions.iter().map(row).collect();
+    let mut out = table(&["SESSION", "STATUS", "PENDING", "TITLE", "WORKSPACE"], &rows);
+    for session in sessions {
+        if let Some(reason) = &session.blocked_reason {
+            out.push_str(&format!("{}  {}", sanitize::line(&session.session_id), blocked(reason, style)));
+        }
+    }
+    out
+}
+
+fn row(session: &SessionSummary) -> Vec<String> {
+    let status =
+        if session.blocked_reason.is_some() { format!("{} (blocked)", session.status) } else { session.status.clone() };
+    vec![
+        session.session_id.clone(),
+        status,
+        session.pending_actions.to_string(),
+        session.title.clone().unwrap_or_default(),
+        session.workspace.clone(),
+    ]
+}
+
+fn blocked(reason: &Reason, style: &Style) -> String {
+    format!("{} {}: {}\n", style.bad("blocked:"), sanitize::line(&reason.code), sanitize::line(&reason.detail))
+}
+
+/// One session, with what it offers now.
+pub(crate) fn snapshot(snapshot: &SessionSnapshot, style: &Style) -> String {
+    let mut out = format!("{} {}\n", style.bold("session"), style.bold(&sanitize::line(&snapshot.session_id)));
+    let title = snapshot.title.as_deref().unwrap_or("(none)");
+    for (name, value) in [
+        ("title", title),
+        ("workspace", &snapshot.workspace),
+        ("status", &snapshot.status),
+        ("pending", &snapshot.pending_actions.to_string()),
+        ("generation", &snapshot.capability_generation.to_string()),
+        ("observed at", &snapshot.observed_at),
+        ("cursor", &snapshot.cursor),
+    ] {
+        out.push_str(&format!("  {name:<12} {}\n", sanitize::line(value)));
+    }
+    if let Some(reason) = &snapshot.blocked_reason {
+        out.push_str(&format!("  {}", blocked(reason, style)));
+    }
+    for (name, value) in &snapshot.values {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        if !matches!(value, Value::Null) && name != "title" {
+            out.push_str(&format!("  {:<12} {}\n", sanitize::line(name), sanitize::line(&text)));
+        }
+    }
+    let operations: Vec<&str> = snapshot.advertised_operations.iter().map(|one| one.operation_id.as_str()).collect();
+    let offered = if operations.is_empty() { "(nothing)".to_owned() } else { operations.join(", ") };
+    out.push_str(&format!("  {:<12} {}\n", "offers", sanitize::line(&offered)));
+    if !snapshot.choices.model.is_empty() {
+        out.push_str(&format!("  {:<12} {}\n", "models", sanitize::line(&snapshot.choices.model.join(", "))));
+    }
+    if !snapshot.choices.rewind.is_empty() {
+        let rows: Vec<Vec<String>> = snapshot
+            .choices
+            .rewind
+            .iter()
+            .map(|choice| vec![choice.turn.to_string(), choice.at.clone(), choice.text.clone()])
+            .collect();
+        out.push_str("  can be taken back to before\n");
+        out.push_str(
+            &table(&["TURN", "AT", "PROMPT"], &rows).lines().map(|line| format!("    {line}\n")).collect::<String>(),
+        );
+    }
+    out
+}
+
+/// A session that was closed.
+pub(crate) fn closed(closed: &Closed) -> String {
+    let how = if closed.deleted { "closed and deleted" } else { "closed" };
+    format!("{how} {}\n", sanitize::line(&closed.session_id))
+}
