@@ -1,4 +1,5 @@
 //! The files themselves: modes, locks, damage, versions, directories that cannot be written.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "these are tests")]
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
@@ -110,9 +111,11 @@ fn many_that_create_at_once_get_one_file() {
     assert!(opened.iter().all(|result| matches!(result, Ok(_) | Err(StoreError::InUse { .. }))), "{opened:?}");
 }
 
+type Damage = fn(&mut Vec<u8>);
+
 #[test]
 fn a_damaged_or_truncated_file_is_refused_and_untouched() {
-    let damages: [(&str, fn(&mut Vec<u8>)); 8] = [
+    let damages: [(&str, Damage); 8] = [
         ("emptied", Vec::clear),
         ("cut in the header", |bytes| bytes.truncate(60)),
         ("cut in the first page", |bytes| bytes.truncate(1000)),

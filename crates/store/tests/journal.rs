@@ -1,4 +1,5 @@
 //! The journal through its public face: order, repetition, epochs, pages.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "these are tests")]
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -114,11 +115,9 @@ fn a_page_is_bounded_by_number_and_by_bytes() {
     let large = |id: &str| NewEvent { payload_json: "x".repeat(MAX_PAGE_BYTES / 2 + 1), ..event(id) };
     let huge = NewEvent { payload_json: "x".repeat(MAX_PAGE_BYTES + 1), ..event("huge") };
     journal.append("large", vec![large("a"), large("b"), huge], 1).unwrap();
-    let mut after = 0;
-    for id in ["a", "b", "huge"] {
+    for (after, id) in (0..).zip(["a", "b", "huge"]) {
         let page = journal.read("large", 1, after, 10).unwrap();
         assert_eq!(ids(&page), [(after + 1, id)]);
-        after += 1;
     }
 }
 

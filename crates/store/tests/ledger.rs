@@ -1,4 +1,5 @@
 //! The ledger through its public face: reopening, races, rules of what may follow what.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "these are tests")]
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -52,10 +53,8 @@ fn session(id: &str, workspace: &str) -> SessionRecord {
 }
 
 fn reason(error: StoreError) -> &'static str {
-    match error {
-        StoreError::Conflict { reason, .. } => reason,
-        other => panic!("{other}"),
-    }
+    let StoreError::Conflict { reason, .. } = error else { panic!("{error}") };
+    reason
 }
 
 #[test]
