@@ -174,7 +174,7 @@ fn no_exit_status_is_lost() {
 fn waiting_is_bounded_and_signals_reach_the_process_or_its_group() {
     in_own_process("waiting_is_bounded_and_signals_reach_the_process_or_its_group", As::Unprivileged, || {
         let spawner = Spawner::start().unwrap();
-        let (spec, _output) = shell("exec sleep 1000");
+        let (spec, _output) = shell("exec sleep 60");
         let child = spawner.spawn(spec).unwrap();
         assert_eq!(child.wait_exit(Duration::from_millis(30)).unwrap(), None);
         assert_eq!(child.try_wait().unwrap(), None);
@@ -184,7 +184,7 @@ fn waiting_is_bounded_and_signals_reach_the_process_or_its_group() {
         assert_eq!(child.signal(Signal::Kill).unwrap_err().kind(), ErrorKind::NotFound);
         assert_eq!(child.signal_group(Signal::Kill).unwrap_err().kind(), ErrorKind::NotFound);
 
-        let (spec, output) = shell("sleep 1000 & echo $!; trap '' TERM; wait; wait");
+        let (spec, output) = shell("sleep 60 & echo $!; trap '' TERM; wait; wait");
         let child = spawner.spawn(spec).unwrap();
         let other: u32 = output.wait_for(|text| text.ends_with('\n')).trim().parse().unwrap();
         assert_eq!(stat_fields(other).unwrap()[2], child.pid().to_string());
@@ -198,7 +198,7 @@ fn waiting_is_bounded_and_signals_reach_the_process_or_its_group() {
 fn children_die_with_the_spawner() {
     in_own_process("children_die_with_the_spawner", As::SameUser, || {
         let spawner = Spawner::start().unwrap();
-        let (spec, _output) = shell("exec sleep 1000");
+        let (spec, _output) = shell("exec sleep 60");
         let child = spawner.spawn(spec).unwrap();
         let clone = spawner.clone();
         drop(spawner);
@@ -212,7 +212,7 @@ fn children_die_with_the_spawner() {
 fn children_die_with_a_killed_daemon() {
     if common::is_inner() {
         let spawner = Spawner::start().unwrap();
-        let (spec, _output) = shell("exec sleep 1000");
+        let (spec, _output) = shell("exec sleep 60");
         let child = spawner.spawn(spec).unwrap();
         println!("\nchild {}", child.pid());
         std::io::stdout().flush().unwrap();

@@ -36,7 +36,7 @@ pub struct ProcessRef {
 /// What ending a tree came to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EndReport {
-    /// Processes that were sent SIGKILL.
+    /// Processes that were sent SIGKILL one by one; those that a signal to a whole group ended are not counted.
     pub killed: usize,
     /// Process ids that were still there when the time was up; empty when everything is gone.
     pub left: Vec<u32>,

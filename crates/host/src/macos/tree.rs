@@ -21,7 +21,7 @@ pub struct ProcessRef {
 /// What ending a tree came to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EndReport {
-    /// Processes that were sent SIGKILL.
+    /// Processes that were sent SIGKILL one by one.
     pub killed: usize,
     /// Process ids that were still there when the time was up.
     pub left: Vec<u32>,

@@ -16,11 +16,11 @@ const INNER: &str = "HOST_TEST_INNER";
 const DONE: &str = "the inner process is done";
 const INNER_TIMEOUT: Duration = Duration::from_secs(90);
 /// No account has it; nothing else runs under it.
-pub const UNUSED_UID: u32 = 61_234;
+pub(crate) const UNUSED_UID: u32 = 61_234;
 
 /// Who runs the body.
 #[derive(Clone, Copy)]
-pub enum As {
+pub(crate) enum As {
     /// The user of the test.
     SameUser,
     /// An unprivileged user id that nobody has, if the test runs as root; otherwise the user is unprivileged already.
@@ -28,7 +28,7 @@ pub enum As {
 }
 
 /// Runs `body` in a new process of this binary, as the test called `name` alone, and fails as it fails.
-pub fn in_own_process(name: &str, user: As, body: fn()) {
+pub(crate) fn in_own_process(name: &str, user: As, body: fn()) {
     if std::env::var_os(INNER).is_some() {
         body();
         println!("{DONE}");
@@ -40,12 +40,12 @@ pub fn in_own_process(name: &str, user: As, body: fn()) {
 }
 
 /// True in the process that [`inner_command`] starts.
-pub fn is_inner() -> bool {
+pub(crate) fn is_inner() -> bool {
     std::env::var_os(INNER).is_some()
 }
 
 /// This binary again, running the test `name` only, with its output in pipes.
-pub fn inner_command(name: &str, user: As) -> Command {
+pub(crate) fn inner_command(name: &str, user: As) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", name, "--nocapture", "--test-threads=1"]).env(INNER, name).env_remove("RUST_BACKTRACE");
     command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -59,7 +59,7 @@ pub fn inner_command(name: &str, user: As) -> Command {
 }
 
 /// Waits for the end, kills after `timeout`, and returns everything it said.
-pub fn finish(child: &mut Child, timeout: Duration) -> String {
+pub(crate) fn finish(child: &mut Child, timeout: Duration) -> String {
     let (mut stdout, mut stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
     let errors = std::thread::spawn(move || read_all(&mut stderr));
     let lines = std::thread::spawn(move || read_all(&mut stdout));
@@ -83,12 +83,12 @@ fn read_all(from: &mut impl Read) -> String {
     text
 }
 
-pub fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
 /// A shell that runs `script`, with nothing in its environment but PATH, its output in the returned file.
-pub fn shell(script: &str) -> (SpawnSpec, Output) {
+pub(crate) fn shell(script: &str) -> (SpawnSpec, Output) {
     let output = Output::new();
     let spec = SpawnSpec {
         program: PathBuf::from("/bin/sh"),
@@ -103,27 +103,27 @@ pub fn shell(script: &str) -> (SpawnSpec, Output) {
 }
 
 /// A temporary file that a child writes to.
-pub struct Output(tempfile::NamedTempFile);
+pub(crate) struct Output(tempfile::NamedTempFile);
 
 impl Output {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(tempfile::NamedTempFile::new().unwrap())
     }
 
-    pub fn writer(&self) -> OwnedFd {
+    pub(crate) fn writer(&self) -> OwnedFd {
         std::fs::OpenOptions::new().append(true).open(self.0.path()).unwrap().into()
     }
 
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         std::fs::read_to_string(self.0.path()).unwrap()
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.0.path()
     }
 
     /// Waits until the text satisfies `wanted`.
-    pub fn wait_for(&self, wanted: impl Fn(&str) -> bool) -> String {
+    pub(crate) fn wait_for(&self, wanted: impl Fn(&str) -> bool) -> String {
         wait_until("the output of a child", || {
             let text = self.text();
             wanted(&text).then_some(text)
@@ -132,7 +132,7 @@ impl Output {
 }
 
 /// Asks again until there is an answer, for at most 20 seconds.
-pub fn wait_until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn wait_until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {
         if let Some(answer) = ask() {
@@ -144,13 +144,13 @@ pub fn wait_until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
 }
 
 /// The fields of `/proc/<pid>/stat` after the name: state, parent, group, session, …
-pub fn stat_fields(pid: u32) -> Option<Vec<String>> {
+pub(crate) fn stat_fields(pid: u32) -> Option<Vec<String>> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, fields) = text.rsplit_once(") ")?;
     Some(fields.split_ascii_whitespace().map(str::to_owned).collect())
 }
 
 /// Whether a process of that number runs (one that ended and was not reaped does not).
-pub fn runs(pid: u32) -> bool {
+pub(crate) fn runs(pid: u32) -> bool {
     stat_fields(pid).is_some_and(|fields| !matches!(fields[0].as_str(), "Z" | "X"))
 }
