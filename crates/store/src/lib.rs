@@ -11,7 +11,8 @@
 //! clone is dropped.
 //!
 //! A file is locked for as long as it is open, so a second daemon on the same state is refused ([`StoreError::InUse`]).
-//! A damaged, foreign or newer file is refused and left as it is.
+//! A damaged, foreign or newer file is refused and left as it is. Nothing else in the process may open these files: the
+//! system drops a process's locks on a file when the process closes *any* descriptor of it.
 
 mod error;
 mod event;
