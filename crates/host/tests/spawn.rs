@@ -1,5 +1,6 @@
 //! What a started process gets, and what becomes of it.
 #![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
 
