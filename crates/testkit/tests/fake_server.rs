@@ -109,9 +109,12 @@ fn started(plan: Plan) -> FakeServer {
     FakeServer::start(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap(), plan, KEY).unwrap()
 }
 
+/// What is done while an action waits, with its name.
+type Way = (&'static str, fn(&Fixture));
+
 #[test]
 fn without_a_latch_every_known_way_runs_what_nobody_approved() {
-    let ways: [(&str, fn(&Fixture)); 5] = [
+    let ways: [Way; 5] = [
         ("a message", |fixture| fixture.say("Wait, do NOT run that")),
         ("run", |fixture| assert_eq!(fixture.on("run", &Value::Null), 200)),
         ("condense", |fixture| assert_eq!(fixture.on("condense", &Value::Null), 200)),
