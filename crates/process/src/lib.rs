@@ -2,4 +2,5 @@
 
 mod children;
 pub mod install;
+pub mod launch;
 pub mod own;

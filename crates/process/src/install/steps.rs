@@ -13,6 +13,8 @@ use super::{BUILD_REQUIREMENTS_NAME, InstallError, InstallPhase, REQUIREMENTS_NA
 
 /// One tool's time.
 const TOOL_LIMIT_S: u64 = 20 * 60;
+/// Of a tool's line, in a report of progress.
+const DETAIL_CHARS: usize = 120;
 /// The distribution that comes as source only; its build requirements are locked as well.
 const SOURCE_ONLY: &str = "func-timeout";
 
@@ -55,7 +57,10 @@ impl Work<'_> {
             stdin: Some(stdin),
             limit: Duration::from_secs(TOOL_LIMIT_S),
         };
-        let hear = |line: &str| reporter.say(phase, if line.is_empty() { what } else { line }, None);
+        let hear = |line: &str| {
+            let line: String = line.chars().filter(|character| !character.is_control()).take(DETAIL_CHARS).collect();
+            reporter.say(phase, if line.is_empty() { what.to_owned() } else { line }, None);
+        };
         tool::run(tool, &hear).map_err(|error| InstallError::Tool { what, detail: error.to_string() })
     }
 

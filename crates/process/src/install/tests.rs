@@ -83,7 +83,7 @@ fn a_whole_install_is_listed_found_and_verified() {
     let state = tempfile::tempdir().expect("dir");
     let installed = make(state.path());
     assert_eq!(installed.executable, installed.root.join("bin/python"));
-    assert_eq!(list(state.path()), [installed.clone()]);
+    assert_eq!(list(state.path()), std::slice::from_ref(&installed));
     assert_eq!(find(state.path(), "1.2.3"), Some(installed.clone()));
     assert_eq!(find_for(&request(state.path())), Some(installed.clone()));
     assert_eq!(find(state.path(), "1.2"), None);
@@ -229,12 +229,16 @@ fn a_tool_that_outlives_its_installer_keeps_the_lock() {
     let file = fs::File::create(&lock).expect("lock");
     file.lock().expect("locked");
     let stdin = file.try_clone().expect("clone");
-    let mut tool = std::process::Command::new("/bin/sleep").arg("30").stdin(stdin).spawn().expect("tool");
-    drop(file);
+    let mut command = std::process::Command::new("/bin/sleep");
+    command.arg("30").stdin(stdin);
+    let spawned = crate::children::spawn_known(|| command.spawn(), std::process::Child::id);
+    let mut tool = spawned.expect("tool");
+    drop((file, command));
     let other = fs::File::open(&lock).expect("open");
     assert!(matches!(other.try_lock(), Err(fs::TryLockError::WouldBlock)));
     tool.kill().expect("kill");
     tool.wait().expect("wait");
+    crate::children::forget(tool.id());
     other.try_lock().expect("free");
 }
 

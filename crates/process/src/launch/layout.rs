@@ -1,0 +1,170 @@
+//! The private directories of one binding, and the short ones for sockets.
+
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use host::secure_fs::{SecureFsError, ensure_private_dir, write_private_new};
+
+use super::LaunchError;
+
+/// A socket's path holds at most 107 bytes; tmux adds `/tmux-<uid>/openhands` and Python's multiprocessing
+/// `/pymp-…/listener-…`, both at most 40.
+const MAX_SOCKET_DIR_BYTES: usize = 67;
+/// Where a short directory was made, so that the next start can remove it when this one could not.
+const SHORT_NOTE: &str = "short-directory";
+const SHORT_PREFIX: &str = "gatepost-";
+/// A path's length.
+const MAX_NOTE_BYTES: u64 = 4096;
+/// The start-up module's file.
+pub(crate) const MODULE_NAME: &str = "gatepost_startup";
+
+/// The data directory of the server of a workspace (a resolved path) below a state directory.
+#[must_use]
+pub fn data_dir(state_dir: &Path, workspace: &Path) -> PathBuf {
+    let digest = rules::jcs::sha256_hex(workspace.as_os_str().as_bytes());
+    state_dir.join("bindings").join(&digest[..16])
+}
+
+/// Where everything of one server stands.
+#[derive(Debug, Clone)]
+pub(crate) struct Layout {
+    pub(crate) data: PathBuf,
+    pub(crate) home: PathBuf,
+    pub(crate) persistence: PathBuf,
+    pub(crate) cwd: PathBuf,
+    pub(crate) conversations: PathBuf,
+    pub(crate) server_workspace: PathBuf,
+    pub(crate) bash_events: PathBuf,
+    pub(crate) startup: PathBuf,
+    pub(crate) tmp: PathBuf,
+    pub(crate) tmux: PathBuf,
+    /// Set when `tmp` and `tmux` had to stand elsewhere.
+    short: Option<PathBuf>,
+}
+
+fn short_enough(directory: &Path) -> bool {
+    directory.as_os_str().len() <= MAX_SOCKET_DIR_BYTES
+}
+
+impl Layout {
+    /// The data directory itself, private.
+    pub(crate) fn open(data: &Path) -> Result<(), LaunchError> {
+        Ok(ensure_private_dir(data)?)
+    }
+
+    /// Make every directory. The data directory's lock is held by the caller, so what is left of an earlier server may
+    /// be removed.
+    pub(crate) fn make(data: &Path, runtime: Option<&Path>, module: &str) -> Result<Self, LaunchError> {
+        let home = data.join("home");
+        let mut layout = Self {
+            persistence: home.join(".openhands"),
+            cwd: data.join("cwd"),
+            conversations: data.join("conversations"),
+            server_workspace: data.join("server-workspace"),
+            bash_events: data.join("bash-events"),
+            startup: data.join("startup"),
+            tmp: data.join("tmp"),
+            tmux: data.join("tmux"),
+            data: data.to_path_buf(),
+            short: None,
+            home,
+        };
+        layout.remove_temporary();
+        remove_noted_short(data);
+        if !short_enough(&layout.tmux) {
+            let short = make_short(runtime).map_err(LaunchError::files("cannot make a directory for sockets"))?;
+            let note = write_private_new(&data.join(SHORT_NOTE), short.as_os_str().as_bytes());
+            (layout.tmp, layout.tmux) = (short.join("tmp"), short.join("tmux"));
+            layout.short = Some(short);
+            if let Err(error) = note {
+                layout.remove_temporary();
+                return Err(error.into());
+            }
+        }
+        let made = layout.make_directories(module);
+        if made.is_err() {
+            layout.remove_temporary();
+        }
+        made.map(|()| layout)
+    }
+
+    fn make_directories(&self, module: &str) -> Result<(), LaunchError> {
+        for directory in [
+            &self.home,
+            &self.persistence,
+            &self.cwd,
+            &self.conversations,
+            &self.server_workspace,
+            &self.bash_events,
+            &self.tmp,
+            &self.tmux,
+        ] {
+            ensure_private_dir(directory)?;
+        }
+        // The server puts this directory first on its module path: nothing but our module may be in it.
+        remove_all(&self.startup).map_err(LaunchError::files("cannot clear the start-up directory"))?;
+        ensure_private_dir(&self.startup)?;
+        Ok(write_private_new(&self.startup.join(format!("{MODULE_NAME}.py")), module.as_bytes())?)
+    }
+
+    /// Remove what lives no longer than the server: temporary files and sockets.
+    pub(crate) fn remove_temporary(&self) {
+        for directory in [&self.tmp, &self.tmux] {
+            if let Err(error) = remove_all(directory) {
+                tracing::warn!(path = %directory.display(), %error, "temporary files could not be removed");
+            }
+        }
+        if self.short.is_some() {
+            remove_noted_short(&self.data);
+        }
+    }
+}
+
+fn remove_all(directory: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// A new private directory with a short name, below the runtime directory or `/tmp`.
+fn make_short(runtime: Option<&Path>) -> io::Result<PathBuf> {
+    let name = format!("{SHORT_PREFIX}{}-{}", rustix::process::geteuid().as_raw(), host::sign::random_hex(6)?);
+    let mut last = io::Error::new(io::ErrorKind::InvalidFilename, "every place for sockets has too long a name");
+    for base in runtime.into_iter().chain([Path::new("/tmp")]) {
+        let path = base.join(&name);
+        if short_enough(&path.join("tmux")) {
+            // Fails when the name exists, so it is never someone else's directory.
+            match fs::DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => return Ok(path),
+                Err(error) => last = error,
+            }
+        }
+    }
+    Err(last)
+}
+
+/// Remove the short directory that the note names, if it is one of ours.
+fn remove_noted_short(data: &Path) {
+    let note = data.join(SHORT_NOTE);
+    let content = match host::secure_fs::read_private(&note, MAX_NOTE_BYTES) {
+        Ok(content) => content,
+        Err(SecureFsError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => return,
+        Err(error) => {
+            tracing::warn!(%error, "the note of a directory for sockets cannot be read");
+            return;
+        }
+    };
+    let path = Path::new(std::ffi::OsStr::from_bytes(&content));
+    let ours = path.is_absolute()
+        && path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(SHORT_PREFIX))
+        && fs::symlink_metadata(path)
+            .is_ok_and(|data| data.is_dir() && data.uid() == rustix::process::geteuid().as_raw());
+    let removed = if ours { remove_all(path) } else { Ok(()) };
+    if let Err(error) = removed.and_then(|()| fs::remove_file(&note)) {
+        tracing::warn!(path = %path.display(), %error, "a directory for sockets could not be removed");
+    }
+}

@@ -1,0 +1,200 @@
+//! Starting the Agent Server so that it is ours: our socket, our keys, our start-up module, and its word for it.
+
+mod control;
+mod layout;
+mod leftovers;
+mod output;
+mod server;
+mod shape;
+mod start;
+#[cfg(test)]
+mod tests;
+mod watch;
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use host::lock::LockError;
+use host::secure_fs::SecureFsError;
+use host::{ExitStatus, Secret, Spawner};
+use rules::redact::Redactor;
+use tokio::sync::oneshot;
+
+pub use control::{Control, ControlError, Held, Inspection, Listener};
+pub use layout::data_dir;
+pub use server::{OwnedServer, StopReport};
+pub use shape::Program;
+pub use watch::ExitReport;
+
+use control::Announcement;
+use server::Running;
+use start::Started;
+
+/// What a server must say that it did.
+const MEASURES: [&str; 5] = ["listener", "dumpable", "listeners_refused", "ambient_plugins_dropped", "latch"];
+/// For a server whose channel closed to show that it has ended.
+const CLOSED_WAIT: Duration = Duration::from_secs(3);
+
+/// What to start, and with what.
+#[derive(Clone)]
+pub struct LaunchSpec {
+    /// The program.
+    pub program: Program,
+    /// The contract's version, which the server must announce.
+    pub version: String,
+    /// The contract's start-up module, its whole text.
+    pub startup_module: String,
+    /// The binding's data directory, see [`data_dir`]. Made when missing; one server at a time.
+    pub data_dir: PathBuf,
+    /// Where short directories for sockets may stand, if the data directory's path is too long; `/tmp` otherwise.
+    pub runtime_dir: Option<PathBuf>,
+    /// PATH of the server and of the agent's commands.
+    pub path: OsString,
+    /// The key of every request: fresh for this start.
+    pub session_key: Arc<Secret>,
+    /// The key of what the server stores: the same at every start.
+    pub secret_key: Arc<Secret>,
+    /// Knows both keys and every other secret; the server's output goes through it.
+    pub redactor: Arc<Redactor>,
+    /// For the announcement.
+    pub start_timeout: Duration,
+}
+
+/// Why no server runs. Whatever was started was ended.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// Another server, perhaps of another daemon, has the data directory.
+    #[error("{0}: a server of this workspace runs already; stop it first")]
+    InUse(LockError),
+    /// Private files.
+    #[error(transparent)]
+    Private(#[from] SecureFsError),
+    /// Files, descriptors, threads.
+    #[error("{what}: {source}")]
+    System {
+        /// What was being done.
+        what: &'static str,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// What a dead server leaves would not fall to this process.
+    #[error("this process is no subreaper, so what a server leaves could not be ended; call become_subreaper first")]
+    NotSubreaper,
+    /// Processes of an earlier server of this workspace would not go.
+    #[error("processes of an earlier server of this workspace cannot be ended: {0:?}; end them by hand")]
+    Leftovers(Vec<u32>),
+    /// It ended before it announced itself.
+    #[error("the server ended before it was ready ({}); its last words:\n{}", said(.status), .log_tail.join("\n"))]
+    Exited {
+        /// How.
+        status: Option<ExitStatus>,
+        /// The last lines of its output, redacted.
+        log_tail: Vec<String>,
+    },
+    /// It did not announce itself in time.
+    #[error("the server did not announce itself within {limit_s} s ([agent_server] start_timeout_s); its last words:\n{}", .log_tail.join("\n"))]
+    TimedOut {
+        /// The time it had, in seconds.
+        limit_s: u64,
+        /// The last lines of its output, redacted.
+        log_tail: Vec<String>,
+    },
+    /// It announced itself as something else; it was never spoken to.
+    #[error("the server is not as reviewed: {what}; verify the install. Its last words:\n{}", .log_tail.join("\n"))]
+    NotAsReviewed {
+        /// What is wrong.
+        what: String,
+        /// The last lines of its output, redacted.
+        log_tail: Vec<String>,
+    },
+}
+
+fn said(status: &Option<ExitStatus>) -> String {
+    status.map_or_else(|| "status unknown".to_owned(), |status| status.to_string())
+}
+
+impl LaunchError {
+    fn files(what: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::System { what, source }
+    }
+}
+
+/// Start a server and wait until it has announced itself with this start's nonce, the contract's version and every
+/// measure. It may not answer requests yet: ask it, within what is left of the start's time.
+///
+/// # Errors
+/// See [`LaunchError`]. When this future is dropped, what was started is ended as well.
+pub async fn launch(spawner: &Spawner, spec: LaunchSpec) -> Result<OwnedServer, LaunchError> {
+    let deadline = Instant::now() + spec.start_timeout;
+    let limit_s = spec.start_timeout.as_secs();
+    let version = spec.version.clone();
+    let spawner = spawner.clone();
+    let started = tokio::task::spawn_blocking(move || start::start(&spawner, &spec));
+    let started =
+        started.await.map_err(|error| LaunchError::System { what: "cannot start", source: error.into() })??;
+    let Started { running, control_end, identity } = started;
+    let opened = Control::open(control_end, identity.nonce.clone());
+    let (control, announced) = opened.map_err(LaunchError::files("cannot open the control channel"))?;
+    let checked = match await_announcement(&running, announced, deadline).await {
+        Ok(announcement) => {
+            check(&announcement, &identity.nonce, running.pid(), &version).map_err(Unfit::NotAsReviewed)
+        }
+        Err(unfit) => Err(unfit),
+    };
+    match checked {
+        Ok(()) => Ok(OwnedServer::new(running, control, identity)),
+        Err(Unfit::Exited(report)) => Err(LaunchError::Exited { status: report.status, log_tail: report.log_tail }),
+        Err(Unfit::NotAsReviewed(what)) => Err(LaunchError::NotAsReviewed { what, log_tail: running.end_now().await }),
+        Err(Unfit::Late) => Err(LaunchError::TimedOut { limit_s, log_tail: running.end_now().await }),
+    }
+}
+
+/// Why a started server is not taken.
+enum Unfit {
+    Exited(ExitReport),
+    NotAsReviewed(String),
+    Late,
+}
+
+async fn await_announcement(
+    running: &Running,
+    announced: oneshot::Receiver<Announcement>,
+    deadline: Instant,
+) -> Result<Announcement, Unfit> {
+    tokio::select! {
+        biased;
+        announced = announced => match announced {
+            Ok(announcement) => Ok(announcement),
+            // Mostly the process has ended; then that is the better thing to say.
+            Err(_) => Err(running.exit_within(CLOSED_WAIT).await.map_or_else(
+                || Unfit::NotAsReviewed("it closed its control channel, or said something else than who it is".to_owned()),
+                Unfit::Exited,
+            )),
+        },
+        report = running.exit_within(deadline.saturating_duration_since(Instant::now())) => {
+            Err(report.map_or(Unfit::Late, Unfit::Exited))
+        }
+    }
+}
+
+/// Nothing but a full match is spoken to.
+fn check(announcement: &Announcement, nonce: &str, pid: u32, version: &str) -> Result<(), String> {
+    if !host::secret::constant_time_eq(announcement.nonce.as_bytes(), nonce.as_bytes()) {
+        return Err("it announced itself with another nonce".to_owned());
+    }
+    if announcement.pid != pid {
+        return Err(format!("process {} announced itself, not {pid}", announcement.pid));
+    }
+    if announcement.contract != version {
+        return Err(format!("its start-up module is for version {:.40}, not {version}", announcement.contract));
+    }
+    let missing: Vec<&str> =
+        MEASURES.into_iter().filter(|measure| !announcement.measures.iter().any(|done| done == measure)).collect();
+    if !missing.is_empty() {
+        return Err(format!("it did not take these measures: {}", missing.join(", ")));
+    }
+    Ok(())
+}

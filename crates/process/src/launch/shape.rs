@@ -1,0 +1,164 @@
+//! What a server is started with: its configuration, environment and arguments, and the digest of their shape.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use host::Secret;
+use serde_json::{Value, json};
+
+use super::layout::{Layout, MODULE_NAME};
+use crate::install::Installed;
+use crate::own::OwnInstall;
+
+/// Numbers of the descriptors in the child.
+pub(crate) const CONFIG_FD: i32 = 3;
+pub(crate) const LISTEN_FD: i32 = 4;
+pub(crate) const CONTROL_FD: i32 = 5;
+
+/// What is started.
+#[derive(Debug, Clone)]
+pub enum Program {
+    /// An install of ours, as `bin/python -m openhands.agent_server`.
+    Managed(Installed),
+    /// The owner's own executable.
+    Own(OwnInstall),
+}
+
+impl Program {
+    pub(crate) fn executable(&self) -> &Path {
+        match self {
+            Self::Managed(installed) => &installed.executable,
+            Self::Own(own) => &own.executable,
+        }
+    }
+
+    /// Isolated: the interpreter takes nothing from its environment or the working directory, and writes no bytecode
+    /// into the install.
+    fn first_arguments(&self) -> &'static [&'static str] {
+        match self {
+            Self::Managed(_) => &["-I", "-B", "-m", "openhands.agent_server"],
+            Self::Own(_) => &[],
+        }
+    }
+
+    fn identity(&self) -> Value {
+        match self {
+            Self::Managed(installed) => json!({"manifest_sha256": installed.manifest_sha256}),
+            Self::Own(own) => json!({"executable_sha256": own.executable_sha256}),
+        }
+    }
+}
+
+/// Everything that a start is made of.
+pub(crate) struct Shape<'a> {
+    pub(crate) program: &'a Program,
+    pub(crate) version: &'a str,
+    pub(crate) layout: &'a Layout,
+    pub(crate) path: OsString,
+    pub(crate) port: u16,
+    pub(crate) nonce: &'a str,
+}
+
+/// The variables that have the same value at every start.
+fn fixed() -> [(&'static str, String); 6] {
+    [
+        ("GATEPOST_CONTROL_FD", CONTROL_FD.to_string()),
+        ("GATEPOST_LISTEN_FD", LISTEN_FD.to_string()),
+        ("LANG", "C.UTF-8".to_owned()),
+        ("LITELLM_LOCAL_MODEL_COST_MAP", "True".to_owned()),
+        ("OPENHANDS_AGENT_SERVER_CONFIG_PATH", format!("/dev/fd/{CONFIG_FD}")),
+        ("OPENHANDS_SUPPRESS_BANNER", "1".to_owned()),
+    ]
+}
+
+impl Shape<'_> {
+    /// The whole environment; nothing is inherited, nothing in it is secret.
+    pub(crate) fn environment(&self) -> Vec<(OsString, OsString)> {
+        let mut variables: Vec<(OsString, OsString)> =
+            fixed().into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+        let own: [(&str, OsString); 6] = [
+            ("PATH", self.path.clone()),
+            ("HOME", self.layout.home.clone().into()),
+            ("TMPDIR", self.layout.tmp.clone().into()),
+            ("TMUX_TMPDIR", self.layout.tmux.clone().into()),
+            ("OH_PERSISTENCE_DIR", self.layout.persistence.clone().into()),
+            ("GATEPOST_NONCE", self.nonce.into()),
+        ];
+        variables.extend(own.map(|(name, value)| (name.into(), value)));
+        variables
+    }
+
+    /// The arguments after the program.
+    pub(crate) fn arguments(&self) -> Vec<OsString> {
+        let mut arguments: Vec<OsString> = self.program.first_arguments().iter().map(OsString::from).collect();
+        let port = self.port.to_string();
+        arguments.extend(["--host", "127.0.0.1", "--port", &port, "--extra-python-path"].map(OsString::from));
+        arguments.push(self.layout.startup.clone().into());
+        arguments.extend(["--import-modules", MODULE_NAME].map(OsString::from));
+        arguments
+    }
+
+    /// The server's configuration, which carries the keys; it goes into a file without a name.
+    pub(crate) fn configuration(&self, session_key: &Secret, secret_key: &Secret) -> Secret {
+        // Put together by hand: every text that ever holds a key is wiped.
+        let plain = self.plain_configuration().to_string();
+        let (session_key, secret_key) = (quoted(session_key), quoted(secret_key));
+        Secret::new(format!(
+            "{{\"session_api_keys\":[{}],\"secret_key\":{},{}",
+            session_key.expose(),
+            secret_key.expose(),
+            plain.trim_start_matches('{')
+        ))
+    }
+
+    fn plain_configuration(&self) -> Value {
+        let text = |path: &PathBuf| path.to_string_lossy().into_owned();
+        json!({
+            "conversations_path": text(&self.layout.conversations),
+            "workspace_path": text(&self.layout.server_workspace),
+            "bash_events_dir": text(&self.layout.bash_events),
+            "enable_vscode": false,
+            "enable_vnc": false,
+            "conversation_idle_ttl_seconds": null,
+            "preload_tools": false,
+            "lease_ttl_seconds": 0,
+        })
+    }
+
+    /// SHA-256 over what is started and how: the version, the program's content, arguments without the port, names of
+    /// the environment with its fixed values, the start-up module, the configuration without keys and paths.
+    pub(crate) fn digest(&self, startup_module: &str) -> String {
+        let mut names: Vec<String> =
+            self.environment().iter().map(|(name, _)| name.to_string_lossy().into_owned()).collect();
+        names.sort();
+        let fixed: serde_json::Map<String, Value> =
+            fixed().into_iter().map(|(name, value)| (name.to_owned(), json!(value))).collect();
+        let arguments: Vec<String> = self.arguments().iter().map(|word| self.placed(&word.to_string_lossy())).collect();
+        let mut configuration = self.plain_configuration();
+        for name in ["conversations_path", "workspace_path", "bash_events_dir"] {
+            configuration[name] = json!(self.placed(configuration[name].as_str().unwrap_or_default()));
+        }
+        rules::jcs::digest(&json!({
+            "version": self.version,
+            "program": self.program.identity(),
+            "arguments": arguments,
+            "environment": {"names": names, "fixed": fixed},
+            "startup_module_sha256": rules::jcs::sha256_hex(startup_module.as_bytes()),
+            "configuration": configuration,
+            "descriptors": {"config": CONFIG_FD, "listener": LISTEN_FD, "control": CONTROL_FD},
+        }))
+    }
+
+    /// The word with what differs from binding to binding named instead.
+    fn placed(&self, word: &str) -> String {
+        if word == self.port.to_string() {
+            return "<port>".to_owned();
+        }
+        word.replace(&*self.layout.data.to_string_lossy(), "<data>")
+    }
+}
+
+/// As a JSON string.
+fn quoted(secret: &Secret) -> Secret {
+    Secret::new(Value::from(secret.expose()).to_string())
+}
