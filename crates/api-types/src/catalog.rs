@@ -8,12 +8,12 @@ use utoipa::ToSchema;
 pub struct InputField {
     /// Name in the input object.
     pub name: String,
-    /// JSON type of its value.
+    /// `text`, `line`, `path`, `uuid`, `digest` or `choice`; all are JSON strings.
     pub type_name: String,
     /// Whether it must be given.
     pub required: bool,
     /// Greatest length in bytes.
-    pub max_bytes: Option<usize>,
+    pub max_bytes: usize,
     /// The values it may take, where they are few and fixed.
     pub values: Vec<String>,
     /// What it means.
@@ -27,7 +27,7 @@ pub struct CatalogEntry {
     pub operation_id: String,
     /// What it does, in a sentence.
     pub summary: String,
-    /// The least role that may ask for it; accepting an approval needs `approver` besides.
+    /// The role its strongest form needs: an approver accepts, an operator rejects as well.
     pub role: String,
     /// How much it can change.
     pub risk: String,

@@ -92,15 +92,15 @@ impl ExitCode {
         }
     }
 
-    /// From a receipt. `queued` is done: the daemon holds the prompt durably and will deliver it.
+    /// From a receipt. A recorded rejection is a failure, unless a canary is behind it. `queued` is done: the daemon holds the prompt durably and will deliver it.
     #[must_use]
     pub fn of_receipt(receipt: &Receipt) -> Self {
         match receipt.state {
             ReceiptState::Applied | ReceiptState::Queued => Self::Done,
             ReceiptState::InFlight | ReceiptState::OutcomeUnknown => Self::Unknown,
             ReceiptState::Rejected => match receipt.code.as_deref().and_then(Self::of_code) {
-                Some(exit) => exit,
-                None => Self::Failed,
+                Some(Self::Blocked) => Self::Blocked,
+                Some(_) | None => Self::Failed,
             },
         }
     }
@@ -138,41 +138,41 @@ impl ExitCode {
             "unknown_operation"
             | "unknown_field"
             | "missing_field"
+            | "generation_missing"
             | "wrong_type"
             | "too_long"
             | "empty"
             | "invalid_value"
-            | "malformed_json"
-            | "body_too_large"
-            | "idempotency_key_conflict"
-            | "cursor_invalid"
-            | "unsupported_media_type"
-            | "method_not_allowed" => Self::Usage,
-            "not_permitted" | "unauthenticated" => Self::NotPermitted,
+            | "workspace_not_found" => Self::Usage,
             "canary_failed"
-            | "session_blocked"
-            | "workspace_content"
-            | "workspace_not_local"
-            | "workspace_outside_roots"
+            | "version_mismatch"
+            | "listener_not_inherited"
+            | "startup_module_missing"
+            | "authentication_open"
+            | "init_open"
+            | "installation_altered"
             | "policy_weak"
+            | "agent_kind_refused"
             | "tool_not_configured"
+            | "hooks_present"
+            | "mcp_present"
+            | "plugins_present"
+            | "profile_mismatch"
+            | "workspace_content"
+            | "workspace_outside_roots"
+            | "workspace_not_local"
+            | "workspace_mismatch"
             | "unreviewed_action"
+            | "confinement_too_weak"
+            | "session_blocked"
+            | "branch_unreadable"
+            | "server_not_installed"
             | "server_start_failed"
-            | "server_unavailable" => Self::Blocked,
-            "generation_stale"
-            | "client_action_id_reused"
-            | "action_in_flight"
-            | "approval_superseded"
-            | "approval_expired"
-            | "approval_in_doubt"
-            | "approval_pending"
-            | "approval_not_shown_in_full"
-            | "not_a_safe_point"
-            | "nothing_pending"
-            | "session_running"
-            | "session_not_quiet"
-            | "session_exists" => Self::Conflict,
-            "upstream_timeout" | "outcome_unknown" => Self::Unknown,
+            | "server_unavailable"
+            | "configuration_invalid" => Self::Blocked,
+            "client_action_id_reused" | "not_a_safe_point" => Self::Conflict,
+            // Known to have had no effect, or not the wanted one: nothing to look at again.
+            "interrupted" | "stopped_before_step" => Self::Failed,
             _ => return None,
         })
     }
@@ -249,7 +249,7 @@ mod tests {
             (ReceiptState::Rejected, None, ExitCode::Failed),
             (ReceiptState::Rejected, Some("interrupted"), ExitCode::Failed),
             (ReceiptState::Rejected, Some("canary_failed"), ExitCode::Blocked),
-            (ReceiptState::Rejected, Some("approval_superseded"), ExitCode::Conflict),
+            (ReceiptState::Rejected, Some("upstream_refused"), ExitCode::Failed),
         ] {
             assert_eq!(ExitCode::of_receipt(&receipt(state, code)), exit, "{state:?} {code:?}");
         }

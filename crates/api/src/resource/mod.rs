@@ -1,0 +1,48 @@
+//! One file a resource: reads its parameters, asks the controller, shapes the reply.
+
+use rules::catalog::validate_session_id;
+use rules::refusal::Refusal;
+
+use crate::backend::Backend;
+use crate::reply::Reply;
+use crate::routes::Endpoint;
+use crate::service::Exchange;
+
+mod actions;
+mod approvals;
+mod attestation;
+mod daemon;
+mod events;
+mod sessions;
+mod stream;
+
+/// Answers an admitted request.
+pub(crate) async fn respond<B: Backend>(exchange: Exchange<'_, B>) -> Result<Reply, Refusal> {
+    match exchange.endpoint {
+        Endpoint::Healthz => Ok(daemon::healthz()),
+        Endpoint::Readyz => Ok(daemon::readyz(&exchange)),
+        Endpoint::OpenApi => Ok(daemon::openapi()),
+        Endpoint::Status => Ok(daemon::status(&exchange).await),
+        Endpoint::Probe => Ok(daemon::probe(&exchange).await),
+        Endpoint::Catalog => Ok(daemon::catalog()),
+        Endpoint::SessionList => Ok(sessions::list(&exchange).await),
+        Endpoint::SessionCreate => sessions::create(exchange).await,
+        Endpoint::SessionAttach => sessions::attach(exchange).await,
+        Endpoint::SessionShow => sessions::show(&exchange).await,
+        Endpoint::SessionClose => sessions::close(&exchange).await,
+        Endpoint::ApprovalList => approvals::list(&exchange).await,
+        Endpoint::ApprovalShow => approvals::show(&exchange).await,
+        Endpoint::SessionAct => actions::on_session(exchange).await,
+        Endpoint::ProviderAct => actions::on_provider(exchange).await,
+        Endpoint::ReceiptShow => actions::receipt(&exchange).await,
+        Endpoint::Events => events::read(&exchange).await,
+        Endpoint::Attestation => attestation::show(&exchange).await,
+    }
+}
+
+/// The session of the path, in canonical form.
+fn session_id<'a, B>(exchange: &'a Exchange<'_, B>) -> Result<&'a str, Refusal> {
+    let id = exchange.parameters.session_id.as_deref().unwrap_or_default();
+    validate_session_id(id)?;
+    Ok(id)
+}

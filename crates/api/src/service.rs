@@ -1,0 +1,212 @@
+//! From a parsed head to a reply: route, token, role, then the resource; one log line a request.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use http::request::Parts;
+use http::{Method, Request};
+use hyper::body::Incoming;
+use rules::refusal::{Refusal, RefusalCode};
+use rules::role::{Roles, authorize};
+use session::view::Caller;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::AbortHandle;
+
+use crate::backend::Backend;
+use crate::limits::Limits;
+use crate::query::Query;
+use crate::reply::{self, Reply};
+use crate::routes::{self, Access, Endpoint, NoRoute, PathParameters};
+use crate::{request, resource};
+
+/// What all connections share.
+pub(crate) struct Service<B> {
+    pub(crate) backend: B,
+    pub(crate) limits: Limits,
+    pub(crate) polls: Arc<Semaphore>,
+    pub(crate) mutations: Arc<Semaphore>,
+    pub(crate) stopping: watch::Receiver<bool>,
+}
+
+/// A request that passed route, token and role.
+pub(crate) struct Exchange<'a, B> {
+    pub(crate) service: &'a Arc<Service<B>>,
+    pub(crate) endpoint: Endpoint,
+    pub(crate) caller: Caller,
+    pub(crate) parameters: PathParameters,
+    pub(crate) query: Query,
+    pub(crate) parts: Parts,
+    pub(crate) body: Incoming,
+}
+
+/// A reply and, for the log, who got it.
+struct Outcome {
+    reply: Reply,
+    caller: String,
+}
+
+impl Outcome {
+    fn anonymous(reply: Reply) -> Self {
+        Self { reply, caller: "-".to_owned() }
+    }
+}
+
+/// Ends a task when the connection that waits for it is gone.
+struct AbortOnDrop(AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl<B: Backend> Service<B> {
+    /// Answers one request. Never fails, and never takes the connection down with a panic.
+    pub(crate) async fn serve(self: Arc<Self>, request: Request<Incoming>) -> Reply {
+        let started = Instant::now();
+        let method = log_name(request.method());
+        let (template, outcome) = match find(&request) {
+            Ok((endpoint, parameters)) => (endpoint.template(), self.isolate(endpoint, parameters, request).await),
+            Err(reply) => ("unmatched", Outcome::anonymous(*reply)),
+        };
+        let ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let status = outcome.reply.status().as_u16();
+        tracing::info!(method, route = template, status, ms, caller = outcome.caller, "request");
+        outcome.reply
+    }
+
+    /// Runs the request on a task of its own: a panic becomes a 500, and a client that hangs up cancels reads only.
+    async fn isolate(
+        self: Arc<Self>,
+        endpoint: Endpoint,
+        parameters: PathParameters,
+        request: Request<Incoming>,
+    ) -> Outcome {
+        let permit = if endpoint.mutates() {
+            match Arc::clone(&self.mutations).try_acquire_owned() {
+                Ok(permit) => Some(permit),
+                Err(_) => return Outcome::anonymous(reply::problem(&too_many("mutations under way"), None)),
+            }
+        } else {
+            None
+        };
+        let is_read = permit.is_none();
+        let task = tokio::spawn(async move {
+            let outcome = self.respond(endpoint, parameters, request).await;
+            drop(permit);
+            outcome
+        });
+        let guard = is_read.then(|| AbortOnDrop(task.abort_handle()));
+        let joined = task.await;
+        drop(guard);
+        match joined {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                tracing::error!(route = endpoint.template(), panicked = error.is_panic(), "a request handler was lost");
+                Outcome::anonymous(reply::problem(&reply::internal(), None))
+            }
+        }
+    }
+
+    async fn respond(
+        self: Arc<Self>,
+        endpoint: Endpoint,
+        parameters: PathParameters,
+        request: Request<Incoming>,
+    ) -> Outcome {
+        let (parts, body) = request.into_parts();
+        let caller = match self.identify(endpoint, &parts) {
+            Ok(caller) => caller,
+            Err(refusal) => return Outcome::anonymous(reply::problem(&refusal, None)),
+        };
+        let name = caller.name.clone();
+        let session_id = parameters.session_id.clone();
+        let result = match self.admit(endpoint, &caller, &parts) {
+            Ok(query) => {
+                let exchange = Exchange { service: &self, endpoint, caller, parameters, query, parts, body };
+                resource::respond(exchange).await
+            }
+            Err(refusal) => Err(refusal),
+        };
+        let reply = match result {
+            Ok(reply) => reply,
+            Err(refusal) => {
+                // After a conflict the client decides again, on the generation that holds now.
+                let helps = refusal.code.http_status() == 409;
+                let generation = session_id.filter(|_| helps).and_then(|id| self.backend.generation(&id));
+                reply::problem(&refusal, generation)
+            }
+        };
+        Outcome { reply, caller: name }
+    }
+
+    fn identify(&self, endpoint: Endpoint, parts: &Parts) -> Result<Caller, Refusal> {
+        match endpoint.access() {
+            Access::Open => Ok(Caller { name: "-".to_owned(), roles: Roles::NONE }),
+            Access::Role(_) | Access::ByOperation => request::bearer(&parts.headers)
+                .and_then(|token| self.backend.authenticate(token))
+                .ok_or_else(|| Refusal::new(RefusalCode::Unauthenticated, "a valid bearer token is required")),
+        }
+    }
+
+    fn admit(&self, endpoint: Endpoint, caller: &Caller, parts: &Parts) -> Result<Query, Refusal> {
+        match endpoint.access() {
+            Access::Open | Access::ByOperation => {}
+            Access::Role(role) => authorize(caller.roles, role)?,
+        }
+        if endpoint.method() == Method::POST {
+            request::require_json(&parts.headers)?;
+        } else {
+            request::require_no_body(&parts.headers)?;
+        }
+        Query::parse(parts.uri.query(), endpoint.query_names())
+    }
+
+    /// Resolves once shutdown has begun.
+    pub(crate) async fn stopped(&self) {
+        let mut stopping = self.stopping.clone();
+        // An error says that the sender is gone, which is the end as well.
+        drop(stopping.wait_for(|stop| *stop).await);
+    }
+
+    /// Whether shutdown has begun.
+    pub(crate) fn is_stopping(&self) -> bool {
+        *self.stopping.borrow()
+    }
+
+    /// A place among the waiting polls.
+    pub(crate) fn waiting_place(&self) -> Result<OwnedSemaphorePermit, Refusal> {
+        Arc::clone(&self.polls)
+            .try_acquire_owned()
+            .map_err(|_| Refusal::new(RefusalCode::TooManyWaiting, "too many polls wait: try again shortly"))
+    }
+}
+
+/// One more than the bound.
+pub(crate) fn too_many(what: &str) -> Refusal {
+    Refusal::new(RefusalCode::TooManyConnections, format!("too many {what}: try again shortly"))
+}
+
+fn find(request: &Request<Incoming>) -> Result<(Endpoint, PathParameters), Box<Reply>> {
+    let segments = request::segments(request.uri()).map_err(|refusal| Box::new(reply::problem(&refusal, None)))?;
+    routes::find(request.method(), &segments).map_err(|no_route| {
+        Box::new(match no_route {
+            NoRoute::Path => reply::problem(&Refusal::new(RefusalCode::NotFound, "there is no such path"), None),
+            NoRoute::Method(endpoints) => reply::method_not_allowed(&routes::allow(endpoints)),
+        })
+    })
+}
+
+/// A method as the log shows it; a client's own words stay out of the log.
+fn log_name(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::POST => "POST",
+        Method::DELETE => "DELETE",
+        Method::HEAD => "HEAD",
+        Method::OPTIONS => "OPTIONS",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        _ => "other",
+    }
+}
