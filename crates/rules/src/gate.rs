@@ -57,6 +57,21 @@ pub struct GateInput<'a> {
 }
 
 /// Permission for one step-causing call, used up by sending it. Only [`gate`] makes one.
+///
+/// It cannot be made elsewhere:
+/// ```compile_fail,E0451
+/// let grant = rules::gate::StepGrant {
+///     session_id: String::new(),
+///     cause: rules::gate::StepCause::Run,
+///     event_ids: Vec::new(),
+/// };
+/// ```
+/// nor used twice:
+/// ```compile_fail,E0599
+/// fn twice(grant: rules::gate::StepGrant) -> (rules::gate::StepGrant, rules::gate::StepGrant) {
+///     (rules::gate::StepGrant::clone(&grant), grant)
+/// }
+/// ```
 #[derive(Debug)]
 #[must_use = "a grant is good for nothing but the call it was asked for"]
 pub struct StepGrant {
