@@ -1,7 +1,7 @@
 //! The temporary directory of one daemon: configuration, state, workspaces. It outlives restarts of the daemon.
 
 use super::build::gatepost_binary;
-use super::install::{SERVER_VERSION, place_managed, shared_install};
+use super::install::{SERVER_VERSION, UnprivilegedInstall, place_managed, shared_install};
 use super::{Client, Daemon, sweep};
 use crate::failure::{Doing, Failure, Outcome};
 use serde_json::Value;
@@ -62,6 +62,16 @@ impl Setup {
             user: None,
             environment: Vec::new(),
         }
+    }
+
+    /// The same setup as an ordinary user, with the managed server that this user installed.
+    #[must_use]
+    pub fn as_unprivileged(mut self, install: &UnprivilegedInstall) -> Self {
+        self.server = Server::ManagedAt(install.state.clone());
+        self.user = Some(install.user);
+        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", install.python_bin.display());
+        self.environment.push(("PATH".to_owned(), path));
+        self
     }
 
     /// The same setup with this executable in place of the managed server.

@@ -246,11 +246,14 @@ impl Server {
             "forked_from_event_id": record.forked_event,
             "launched_agent_profile": {"agent_profile_id": record.profile_id,
                 "revision": plan.profile_revision.unwrap_or(record.profile_revision)},
+            "parent_conversation_id": null,
+            "sub_conversation_ids": [],
+            "client_tools": [],
             "stats": {"usage_to_metrics": {}},
             "agent": {"kind": or(&plan.agent_kind, "Agent"), "llm": {"model": record.model, "api_key": null},
                 "tools": tools, "mcp_config": mcp, "include_default_tools": ["FinishTool", "ThinkTool"],
                 "agent_context": {"skills": [], "load_user_skills": false, "load_public_skills": false,
-                    "load_project_skills": true, "load_memory": false},
+                    "load_project_skills": true, "load_memory": false, "registered_marketplaces": []},
                 "condenser": {"kind": "LLMSummarizingCondenser"}, "tool_concurrency_limit": 1},
         })
     }
