@@ -31,8 +31,8 @@ pub enum BranchError {
     /// An event in the middle of the log names no parent.
     #[error("event {0} names no parent although it is not the first; start a new session")]
     NoParent(String),
-    /// The parents go round in a circle.
-    #[error("event {0} is its own ancestor; start a new session")]
+    /// The parents of this head go round in a circle.
+    #[error("the parents of the branch's head {0} form a circle; start a new session")]
     Cycle(String),
 }
 
@@ -67,44 +67,59 @@ pub struct Branch<'a> {
 /// # Errors
 /// Whenever the path is not certain: an unknown head, a missing parent, a cycle, an id that occurs twice.
 pub fn active_branch<'a>(events: &'a [LogEvent], leaf: Option<&str>) -> Result<Branch<'a>, BranchError> {
-    let mut positions = BTreeMap::new();
-    for (position, event) in events.iter().enumerate() {
-        if positions.insert(event.event_id.as_str(), position).is_some() {
-            return Err(BranchError::DuplicateEvent(event.event_id.clone()));
-        }
+    let index = LogIndex::new(events)?;
+    match leaf {
+        Some(leaf) => index.branch(leaf),
+        None if events.iter().all(LogEvent::is_state_update) => Ok(Branch { events: Vec::new(), leaf: None }),
+        None => Err(BranchError::NoLeaf),
     }
-    let Some(leaf) = leaf else {
-        return if events.iter().all(LogEvent::is_state_update) {
-            Ok(Branch { events: Vec::new(), leaf: None })
-        } else {
-            Err(BranchError::NoLeaf)
-        };
-    };
-    let mut position = *positions.get(leaf).ok_or_else(|| BranchError::UnknownLeaf(leaf.to_owned()))?;
-    let mut path = Vec::new();
-    let mut seen = BTreeSet::new();
-    loop {
-        let event = &events[position];
-        if !seen.insert(position) {
-            return Err(BranchError::Cycle(event.event_id.clone()));
-        }
-        path.push(event);
-        match event.parent_id.as_deref() {
-            Some(ROOT_PARENT_ID) => break,
-            Some(parent_id) => {
-                position = *positions.get(parent_id).ok_or_else(|| BranchError::MissingParent {
-                    event_id: event.event_id.clone(),
-                    parent_id: parent_id.to_owned(),
-                })?;
+}
+
+/// A log whose events can be found by id.
+pub(crate) struct LogIndex<'a> {
+    events: &'a [LogEvent],
+    positions: BTreeMap<&'a str, usize>,
+}
+
+impl<'a> LogIndex<'a> {
+    pub(crate) fn new(events: &'a [LogEvent]) -> Result<Self, BranchError> {
+        let mut positions = BTreeMap::new();
+        for (position, event) in events.iter().enumerate() {
+            if positions.insert(event.event_id.as_str(), position).is_some() {
+                return Err(BranchError::DuplicateEvent(event.event_id.clone()));
             }
-            None if position == 0 => break,
-            // The server would take the event before it in the log for its parent. No such log is ours.
-            None => return Err(BranchError::NoParent(event.event_id.clone())),
         }
+        Ok(Self { events, positions })
     }
-    path.reverse();
-    let leaf = path.last().map(|event| event.event_id.as_str());
-    Ok(Branch { events: path, leaf })
+
+    pub(crate) fn branch(&self, leaf: &str) -> Result<Branch<'a>, BranchError> {
+        let position = |event_id: &str| self.positions.get(event_id).copied();
+        let mut at = position(leaf).ok_or_else(|| BranchError::UnknownLeaf(leaf.to_owned()))?;
+        let mut path = Vec::new();
+        loop {
+            let event = &self.events[at];
+            // A path longer than the log meets some event twice.
+            if path.len() == self.events.len() {
+                return Err(BranchError::Cycle(leaf.to_owned()));
+            }
+            path.push(event);
+            match event.parent_id.as_deref() {
+                Some(ROOT_PARENT_ID) => break,
+                Some(parent_id) => {
+                    at = position(parent_id).ok_or_else(|| BranchError::MissingParent {
+                        event_id: event.event_id.clone(),
+                        parent_id: parent_id.to_owned(),
+                    })?;
+                }
+                None if at == 0 => break,
+                // The server would take the event before it in the log for its parent. No such log is ours.
+                None => return Err(BranchError::NoParent(event.event_id.clone())),
+            }
+        }
+        path.reverse();
+        let leaf = path.last().map(|event| event.event_id.as_str());
+        Ok(Branch { events: path, leaf })
+    }
 }
 
 impl<'a> Branch<'a> {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::branch::{active_branch, is_lone_exempt};
+use crate::branch::{LogIndex, is_lone_exempt};
 use crate::log::{LogEvent, LogEventKind};
 
 /// Observations after the baseline that no sent accept explains, in log order.
@@ -15,6 +15,7 @@ pub fn unexplained<'a>(
     baseline: &BTreeSet<String>,
     sent: &BTreeSet<String>,
 ) -> Vec<&'a LogEvent> {
+    let index = LogIndex::new(events).ok();
     let mut runs: BTreeMap<&str, usize> = BTreeMap::new();
     let mut found = Vec::new();
     for event in events {
@@ -24,7 +25,9 @@ pub fn unexplained<'a>(
         if baseline.contains(&event.event_id) {
             continue;
         }
-        let explained = *count == 1 && (sent.contains(action_id) || ran_alone_and_exempt(events, event, action_id));
+        let explained = *count == 1
+            && (sent.contains(action_id)
+                || index.as_ref().is_some_and(|index| ran_alone_and_exempt(index, event, action_id)));
         if !explained {
             found.push(event);
         }
@@ -33,9 +36,9 @@ pub fn unexplained<'a>(
 }
 
 /// Whether the action was the only one pending where its observation was appended, and is of an exempt kind.
-fn ran_alone_and_exempt(events: &[LogEvent], observation: &LogEvent, action_id: &str) -> bool {
+fn ran_alone_and_exempt(index: &LogIndex<'_>, observation: &LogEvent, action_id: &str) -> bool {
     let Some(parent_id) = observation.parent_id.as_deref() else { return false };
-    let Ok(branch) = active_branch(events, Some(parent_id)) else { return false };
+    let Ok(branch) = index.branch(parent_id) else { return false };
     let pending = branch.pending();
     is_lone_exempt(&pending) && pending.iter().all(|event| event.event_id == action_id)
 }

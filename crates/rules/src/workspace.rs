@@ -144,12 +144,19 @@ fn skill_reason(name: &str, text: Option<&str>) -> Option<ContentReason> {
         return Some(ContentReason::EmbeddedCommand);
     }
     let header = front_matter(text).to_lowercase();
-    // An escape, anchor or tag can spell a name that a search does not find.
-    let uncertain = header.contains(['\\', '&', '*']) || header.contains("!!");
-    if header.contains("mcp") || header.contains("hooks") || uncertain {
+    // An escape can spell a name that a search does not find.
+    if header.contains("mcp") || header.contains('\\') || declares(&header, "hooks") {
         return Some(ContentReason::SkillDeclaration);
     }
     None
+}
+
+/// Whether the name stands there as a key, and not in the middle of a sentence.
+fn declares(header: &str, name: &str) -> bool {
+    header.match_indices(name).any(|(at, _)| {
+        let after = header.get(at + name.len()..).unwrap_or_default();
+        after.trim_start_matches([' ', '\t', '"', '\'']).starts_with([':', '=', ']', '.'])
+    })
 }
 
 /// The declarations before a Markdown text: between two lines of one delimiter, the whole text when the second is missing,

@@ -166,7 +166,8 @@ fn a_lone_finish_hinders_nothing_and_cannot_be_accepted() {
 
 #[test]
 fn whatever_is_wrong_stops_every_step() {
-    let spoil: [(RefusalCode, fn(&mut Setup)); 8] = [
+    type Spoil = fn(&mut Setup);
+    let spoils: [(RefusalCode, Spoil); 8] = [
         (RefusalCode::SessionBlocked, |setup| {
             setup.blocked = Some(Refusal::new(RefusalCode::UnreviewedAction, "why"));
         }),
@@ -180,7 +181,7 @@ fn whatever_is_wrong_stops_every_step() {
         (RefusalCode::SessionNotQuiet, |setup| setup.quiet = QuietState::AwaitingStart),
         (RefusalCode::SessionNotQuiet, |setup| setup.quiet = QuietState::AwaitingEnd),
     ];
-    for (code, spoil) in spoil {
+    for (code, spoil) in spoils {
         let mut idle = Setup::idle();
         spoil(&mut idle);
         for (_, result) in idle.plain_calls() {

@@ -61,8 +61,7 @@ fn everything_the_server_discovers_is_found() {
 
 #[test]
 fn skills_are_judged_by_what_they_declare() {
-    let harmless =
-        "---\nname: s\ntriggers:\n- review\n---\n# Review\nUse `cargo test`. We have hooks, and mcp_tools!\n";
+    let harmless = "---\nname: s\npaths: \"**/*.rs\"\ndescription: React hooks & more\n---\n# Review\nUse `cargo test`. We have hooks, and mcp_tools!\n";
     for path in [
         ".openhands/skills/s/SKILL.md",
         ".agents/skills/s.md",
@@ -83,7 +82,9 @@ fn skills_are_judged_by_what_they_declare() {
             "{\"mcp_tools\": {}}\ntext",
             "---\n\"mcp\\x5ftools\": {}\n---\n",
             "---\n\"m\\x63p_tools\": {}\n---\n",
-            "---\nx: &a mc\n? *a\n: 1\n---\n",
+            "---\n'hooks' : []\n---\n",
+            "+++\n[hooks]\n+++\n",
+            "---\n{name: s, hooks: []}\n---\n",
             "---\nnever closed\nmcp_tools: {}\n",
         ] {
             assert_eq!(reason(path, header), Some(ContentReason::SkillDeclaration), "{path} {header:?}");

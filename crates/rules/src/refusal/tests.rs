@@ -1,0 +1,146 @@
+use super::*;
+use std::collections::BTreeSet;
+
+#[test]
+fn spellings_are_unique_and_serialise_alike() {
+    let names: BTreeSet<&str> = RefusalCode::ALL.iter().map(|code| code.as_str()).collect();
+    assert_eq!(names.len(), RefusalCode::ALL.len());
+    for code in RefusalCode::ALL.iter().copied() {
+        assert!(code.as_str().bytes().all(|byte| byte == b'_' || byte.is_ascii_lowercase()), "{code}");
+        assert_eq!(RefusalCode::parse(code.as_str()), Some(code));
+        assert_eq!(serde_json::to_value(code).unwrap(), code.as_str());
+        assert_eq!(serde_json::from_value::<RefusalCode>(code.as_str().into()).unwrap(), code);
+        assert!(code.meaning().ends_with('.'), "{code}");
+    }
+    assert_eq!(RefusalCode::parse("nonsense"), None);
+}
+
+/// The promise to clients, written down a second time on purpose.
+#[test]
+fn the_status_of_every_code() {
+    let table: &[(u16, &[&str])] = &[
+        (400, &["malformed_json", "idempotency_key_conflict", "cursor_invalid", "bad_request"]),
+        (401, &["unauthenticated"]),
+        (403, &["not_permitted", "peer_refused"]),
+        (404, &["not_found", "session_not_found", "action_not_found", "conversation_not_found", "approval_not_found"]),
+        (405, &["method_not_allowed"]),
+        (408, &["request_timeout"]),
+        (
+            409,
+            &[
+                "session_exists",
+                "session_closed",
+                "approval_superseded",
+                "approval_not_shown_in_full",
+                "approval_holds_secret",
+                "approval_pending",
+                "approval_in_doubt",
+                "nothing_pending",
+                "generation_stale",
+                "action_in_flight",
+                "session_running",
+                "session_not_quiet",
+                "session_blocked",
+                "not_advertised",
+                "interrupted",
+                "stopped_before_step",
+                "canary_failed",
+                "version_mismatch",
+                "listener_not_inherited",
+                "startup_module_missing",
+                "authentication_open",
+                "init_open",
+                "installation_altered",
+                "policy_weak",
+                "agent_kind_refused",
+                "tool_not_configured",
+                "hooks_present",
+                "mcp_present",
+                "plugins_present",
+                "profile_mismatch",
+                "workspace_content",
+                "workspace_not_local",
+                "workspace_mismatch",
+                "unreviewed_action",
+                "confinement_too_weak",
+            ],
+        ),
+        (410, &["approval_expired"]),
+        (413, &["body_too_large"]),
+        (415, &["unsupported_media_type"]),
+        (
+            422,
+            &[
+                "unknown_operation",
+                "unknown_field",
+                "missing_field",
+                "wrong_type",
+                "too_long",
+                "empty",
+                "invalid_value",
+                "generation_missing",
+                "client_action_id_reused",
+                "not_a_safe_point",
+                "model_not_reviewed",
+                "workspace_outside_roots",
+                "workspace_not_found",
+            ],
+        ),
+        (500, &["store_failed", "internal"]),
+        (502, &["branch_unreadable", "upstream_refused", "upstream_unreachable", "upstream_malformed"]),
+        (
+            503,
+            &[
+                "queue_full",
+                "server_limit",
+                "too_many_connections",
+                "too_many_waiting",
+                "server_not_installed",
+                "server_start_failed",
+                "server_unavailable",
+                "configuration_invalid",
+                "shutting_down",
+            ],
+        ),
+        (504, &["outcome_unknown", "no_evidence", "upstream_timeout"]),
+    ];
+    let mut seen = 0;
+    for (status, names) in table {
+        for name in *names {
+            let code = RefusalCode::parse(name).unwrap_or_else(|| panic!("{name} is not a code"));
+            assert_eq!(code.http_status(), *status, "{name}");
+            seen += 1;
+        }
+    }
+    assert_eq!(seen, RefusalCode::ALL.len());
+}
+
+#[test]
+fn only_passing_states_are_worth_a_retry() {
+    let retryable: BTreeSet<&str> =
+        RefusalCode::ALL.iter().filter(|code| code.retryable()).map(|code| code.as_str()).collect();
+    let expected: BTreeSet<&str> = [
+        "request_timeout",
+        "action_in_flight",
+        "session_running",
+        "session_not_quiet",
+        "queue_full",
+        "server_limit",
+        "too_many_connections",
+        "too_many_waiting",
+        "server_start_failed",
+        "server_unavailable",
+        "upstream_unreachable",
+        "upstream_timeout",
+        "shutting_down",
+        "store_failed",
+    ]
+    .into();
+    assert_eq!(retryable, expected);
+}
+
+#[test]
+fn a_refusal_prints_code_and_detail() {
+    let refusal = Refusal::new(RefusalCode::TooLong, "`text` has 300000 bytes");
+    assert_eq!(refusal.to_string(), "too_long: `text` has 300000 bytes");
+}
