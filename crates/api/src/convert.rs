@@ -1,7 +1,7 @@
 //! From the controller's views to reply bodies, field by field: a field that is added to a view does not leak by itself.
 
 use api_types as body;
-use rules::canary::CanaryResult;
+use rules::canary::{CanaryResult, CanaryScope};
 use rules::catalog::CatalogEntry;
 use rules::operation::Risk;
 use rules::refusal::Refusal;
@@ -217,10 +217,18 @@ fn server_state(word: &str) -> body::ServerState {
 fn canary(view: CanaryResult) -> body::Canary {
     body::Canary {
         canary: view.canary.as_str().to_owned(),
-        scope: view.canary.scope().as_str().to_owned(),
+        scope: scope(view.canary.scope()).to_owned(),
         passed: view.passed,
         code: view.code.map(|code| code.as_str().to_owned()),
         detail: view.detail,
+    }
+}
+
+const fn scope(scope: CanaryScope) -> &'static str {
+    match scope {
+        CanaryScope::Installation => "installation",
+        CanaryScope::Server => "server",
+        CanaryScope::Session => "session",
     }
 }
 

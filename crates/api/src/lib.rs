@@ -20,6 +20,7 @@ pub mod server;
 mod service;
 mod stall;
 mod strict_json;
+mod supervisor;
 
 pub use backend::Backend;
 pub use limits::Limits;

@@ -47,7 +47,7 @@ pub fn document() -> utoipa::openapi::OpenApi {
         .version("1")
         .description(Some(
             "HTTP/1.1 over a Unix socket. Every error is `application/problem+json` with a stable `code`. \
-             Whatever changes a session carries a `client_action_id` and answers with a receipt.",
+             An operation carries a `client_action_id` and answers with a receipt.",
         ))
         .build();
     for endpoint in Endpoint::ALL {

@@ -121,3 +121,16 @@ async fn a_reader_that_stops_reading_holds_a_page_and_is_dropped() {
     let report = tokio::time::timeout(Duration::from_secs(5), running.stop()).await.unwrap();
     assert_eq!(report.cut_off, 0, "it was dropped before the drain");
 }
+
+#[tokio::test]
+async fn a_revoked_token_ends_the_stream_before_the_next_event() {
+    let running = Running::start(Limits::default());
+    running.fake.publish(json!({"n": 1}));
+    let mut stream = open(&running, "", &[]).await;
+    assert_eq!(frame(&mut stream).await.0.as_deref(), Some("c1"));
+    running.fake.revoke();
+    running.fake.publish(json!({"n": 2}));
+    let (_, event, data) = frame(&mut stream).await;
+    assert_eq!((event.as_str(), &data["code"]), ("problem", &json!("unauthenticated")));
+    assert!(stream.until("0\r\n\r\n").await.is_some(), "the stream ends");
+}

@@ -22,7 +22,8 @@ pub(super) async fn read<B: Backend>(exchange: &Exchange<'_, B>) -> Result<Reply
         // A client that reconnects repeats its URL; where it stopped is in the header.
         let last = request::single(&exchange.parts.headers, &request::LAST_EVENT_ID)?;
         let after = last.map(check_cursor).transpose()?.or(after);
-        return stream::open(exchange.service, session_id, after, limit).await;
+        let bearer = request::bearer(&exchange.parts.headers).unwrap_or_default();
+        return stream::open(exchange.service, session_id, bearer, after, limit).await;
     }
     let place = if wait_ms > 0 { Some(exchange.service.waiting_place()?) } else { None };
     let page = wait(exchange.service, session_id, after.as_deref(), limit, wait_ms).await?;

@@ -26,6 +26,8 @@ const KEEP_ALIVE: &str = ": keep-alive\n\n";
 struct Stream<B> {
     service: Arc<Service<B>>,
     session_id: String,
+    /// Asked about again at each page, so that a revoked token ends the stream.
+    bearer: String,
     cursor: Option<String>,
     limit: usize,
     frames: VecDeque<String>,
@@ -38,6 +40,7 @@ struct Stream<B> {
 pub(super) async fn open<B: Backend>(
     service: &Arc<Service<B>>,
     session_id: &str,
+    bearer: &str,
     after: Option<String>,
     limit: usize,
 ) -> Result<Reply, Refusal> {
@@ -46,6 +49,7 @@ pub(super) async fn open<B: Backend>(
     let mut stream = Stream {
         service: Arc::clone(service),
         session_id: session_id.to_owned(),
+        bearer: bearer.to_owned(),
         cursor: after,
         limit,
         frames: VecDeque::from([OPENING.to_owned()]),
@@ -69,8 +73,7 @@ impl<B: Backend> Stream<B> {
             if self.ended || self.service.is_stopping() {
                 return None;
             }
-            let wait_ms = u64::try_from(self.service.limits.stream_keep_alive.as_millis()).unwrap_or(u64::MAX);
-            match wait(&self.service, &self.session_id, self.cursor.as_deref(), self.limit, wait_ms).await {
+            match self.page().await {
                 Ok(page) => self.take(convert::event_page(page)),
                 Err(refusal) => {
                     // The status is sent already: the last frame says why the stream ends.
@@ -82,6 +85,13 @@ impl<B: Backend> Stream<B> {
                 return Some(KEEP_ALIVE.to_owned());
             }
         }
+    }
+
+    async fn page(&self) -> Result<session::view::EventPage, Refusal> {
+        let wait_ms = u64::try_from(self.service.limits.stream_keep_alive.as_millis()).unwrap_or(u64::MAX);
+        let page = wait(&self.service, &self.session_id, self.cursor.as_deref(), self.limit, wait_ms).await?;
+        // After the wait, not before: what came meanwhile is not for a token that was revoked meanwhile.
+        self.service.authenticate(&self.bearer).map(|_| page)
     }
 
     fn take(&mut self, page: EventPage) {

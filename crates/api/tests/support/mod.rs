@@ -1,6 +1,6 @@
 //! A fake controller, the real server around it on a temporary socket, and a client that sends any bytes.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -39,6 +39,7 @@ struct Inner {
     events: Mutex<Vec<Value>>,
     news: Notify,
     reading: AtomicUsize,
+    revoked: AtomicBool,
 }
 
 impl Fake {
@@ -56,6 +57,11 @@ impl Fake {
     /// Reads of events under way.
     pub(crate) fn reading(&self) -> usize {
         self.inner.reading.load(Ordering::SeqCst)
+    }
+
+    /// No token is known any more.
+    pub(crate) fn revoke(&self) {
+        self.inner.revoked.store(true, Ordering::SeqCst);
     }
 
     fn note(&self, call: impl Into<String>) {
@@ -174,6 +180,9 @@ fn receipt(request: &ActionRequest, state: &str) -> ReceiptView {
 
 impl Backend for Fake {
     fn authenticate(&self, bearer: &str) -> Option<Caller> {
+        if self.inner.revoked.load(Ordering::SeqCst) {
+            return None;
+        }
         let roles = match bearer {
             OWNER => Roles::OWNER,
             "observer-token" => Roles::of(&[Role::Observer]),

@@ -1,0 +1,92 @@
+//! The real controller behind the surface. Inherent methods are called by path, so that nothing calls itself.
+
+use rules::refusal::Refusal;
+use session::Supervisor;
+use session::view::{
+    ActionRequest, Approval, AttachSession, Attestation, Caller, CreateSession, EventPage, ProbeView, Readiness,
+    ReceiptView, SessionSnapshot, SessionSummary, StatusView,
+};
+
+use crate::backend::Backend;
+
+impl Backend for Supervisor {
+    fn authenticate(&self, bearer: &str) -> Option<Caller> {
+        Supervisor::authenticate(self, bearer)
+    }
+
+    fn readiness(&self) -> Readiness {
+        Supervisor::readiness(self)
+    }
+
+    fn generation(&self, session_id: &str) -> Option<u64> {
+        Supervisor::generation(self, session_id)
+    }
+
+    async fn status(&self) -> StatusView {
+        Supervisor::status(self).await
+    }
+
+    async fn probe(&self) -> ProbeView {
+        Supervisor::probe(self).await
+    }
+
+    async fn sessions(&self) -> Vec<SessionSummary> {
+        Supervisor::sessions(self).await
+    }
+
+    async fn create_session(
+        &self,
+        caller: &Caller,
+        request: CreateSession,
+    ) -> Result<(SessionSnapshot, bool), Refusal> {
+        Supervisor::create_session(self, caller, request).await
+    }
+
+    async fn attach_session(&self, caller: &Caller, request: AttachSession) -> Result<SessionSnapshot, Refusal> {
+        Supervisor::attach_session(self, caller, request).await
+    }
+
+    async fn close_session(&self, caller: &Caller, session_id: &str, delete: bool) -> Result<(), Refusal> {
+        Supervisor::close_session(self, caller, session_id, delete).await
+    }
+
+    async fn snapshot(&self, session_id: &str) -> Result<SessionSnapshot, Refusal> {
+        Supervisor::snapshot(self, session_id).await
+    }
+
+    async fn approvals(&self, session_id: &str) -> Result<Vec<Approval>, Refusal> {
+        Supervisor::approvals(self, session_id).await
+    }
+
+    async fn approval(
+        &self,
+        caller: &Caller,
+        session_id: &str,
+        approval_id: &str,
+        full: bool,
+    ) -> Result<Approval, Refusal> {
+        Supervisor::approval(self, caller, session_id, approval_id, full).await
+    }
+
+    async fn act(&self, caller: &Caller, request: ActionRequest) -> Result<ReceiptView, Refusal> {
+        Supervisor::act(self, caller, request).await
+    }
+
+    async fn receipt(&self, client_action_id: &str) -> Result<ReceiptView, Refusal> {
+        Supervisor::receipt(self, client_action_id).await
+    }
+
+    async fn events(
+        &self,
+        session_id: &str,
+        after: Option<&str>,
+        limit: usize,
+        wait_ms: u64,
+    ) -> Result<EventPage, Refusal> {
+        Supervisor::events(self, session_id, after, limit, wait_ms).await
+    }
+
+    async fn attestation(&self, session_id: &str) -> Result<Attestation, Refusal> {
+        Supervisor::attestation(self, session_id).await
+    }
+}
