@@ -172,6 +172,17 @@ fn no_exit_status_is_lost() {
 }
 
 #[test]
+fn statuses_are_seen_although_the_parent_ignored_them() {
+    in_own_process("statuses_are_seen_although_the_parent_ignored_them", As::SameUser, || {
+        // SAFETY: what a process may inherit, in a process of this test alone.
+        unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
+        let spawner = Spawner::start().unwrap();
+        let (spec, _output) = shell("exit 5");
+        assert_eq!(spawner.spawn(spec).unwrap().wait_exit(WAIT).unwrap(), Some(ExitStatus::Code(5)));
+    });
+}
+
+#[test]
 fn waiting_is_bounded_and_signals_reach_the_process_or_its_group() {
     in_own_process("waiting_is_bounded_and_signals_reach_the_process_or_its_group", As::Unprivileged, || {
         let spawner = Spawner::start().unwrap();

@@ -97,6 +97,24 @@ fn what_a_crashed_server_left_is_ended() {
 }
 
 #[test]
+fn without_any_time_it_still_kills_and_says_what_is_left() {
+    in_own_process("without_any_time_it_still_kills_and_says_what_is_left", As::Unprivileged, || {
+        become_subreaper().unwrap();
+        let spawner = Spawner::start().unwrap();
+        let (spec, output) = shell("setsid sleep 60 & echo $!");
+        let server = spawner.spawn(spec).unwrap();
+        let pid = numbers(&output, 1)[0];
+        server.wait_exit(BUDGET).unwrap();
+        let report = end_descendants(&[], Duration::ZERO).unwrap();
+        // It may have ended before the look at whether it has.
+        assert!(report == EndReport { killed: 0, left: vec![pid] } || report == EndReport { killed: 1, left: vec![] });
+        wait_until("the end of what was killed", || (!runs(pid)).then_some(()));
+        assert_eq!(end_descendants(&[], BUDGET).unwrap().left, []);
+        assert_gone(&[pid]);
+    });
+}
+
+#[test]
 fn a_polite_server_is_not_killed() {
     in_own_process("a_polite_server_is_not_killed", As::SameUser, || {
         become_subreaper().unwrap();
@@ -149,52 +167,72 @@ fn without_being_the_subreaper_nothing_is_claimed() {
 }
 
 /// Processes that keep forking and ending, so that the numbers never stay the same. Ends by itself after 30 seconds.
-fn fork_bomb() -> ! {
+fn fork_bomb(kind: &str) -> ! {
     let (start, first) = (Instant::now(), std::process::id());
     // SAFETY: ended children are to vanish at once, or they would use up the limit.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
-    loop {
-        // SAFETY: this test process has one purpose; the child only makes system calls.
+    while start.elapsed() < Duration::from_secs(30) {
+        // SAFETY: this test process has one purpose; the children only make system calls.
         let pid = unsafe { libc::fork() };
+        let make_room = match kind {
+            // Every parent ends once it has a child: one process that is always another.
+            "hopping" => pid > 0,
+            // Everyone forks. At the limit some make room, so that new ones can come.
+            _ => pid < 0 && start.elapsed().subsec_nanos().is_multiple_of(16),
+        };
         if pid == 0 {
             // SAFETY: as above.
             unsafe { libc::setsid() };
-            for _ in 0..4 {
-                // SAFETY: as above.
-                unsafe { libc::fork() };
-            }
-        } else if pid < 0 && std::process::id() != first && start.elapsed().subsec_nanos().is_multiple_of(16) {
-            // The limit is reached: some make room, so that new ones can come.
+        } else if make_room && std::process::id() != first {
             // SAFETY: as above.
             unsafe { libc::_exit(0) };
+        } else if kind == "hopping" && std::process::id() == first {
+            std::thread::sleep(Duration::from_millis(20));
         }
-        if start.elapsed() > Duration::from_secs(30) {
-            // SAFETY: as above.
-            unsafe { libc::_exit(0) };
-        }
+    }
+    // SAFETY: as above.
+    unsafe { libc::_exit(0) }
+}
+
+const BOMB: &str = "HOST_TEST_BOMB";
+
+fn end_a_fork_bomb(test: &str, kind: &str, population: usize) {
+    become_subreaper().unwrap();
+    let spawner = Spawner::start().unwrap();
+    let (mut spec, _output) = shell("unused");
+    spec.program = std::env::current_exe().unwrap();
+    spec.args = ["--exact", test, "--nocapture", "--test-threads=1"].map(Into::into).to_vec();
+    spec.env = vec![(BOMB.into(), kind.into())];
+    let server = spawner.spawn(spec).unwrap();
+    wait_until("the bomb", || (descendants_of(server.pid()).unwrap().len() > population).then_some(()));
+    let report = end_tree(&server, Duration::ZERO, &[], BUDGET).unwrap();
+    assert_eq!(report.left, []);
+    assert!(report.killed > 0, "{report:?}");
+    for _ in 0..50 {
+        assert_eq!(descendants_of(std::process::id()).unwrap(), []);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn explode_if_told() {
+    if let Ok(kind) = std::env::var(BOMB) {
+        let limit = rustix::process::Rlimit { current: Some(300), maximum: Some(300) };
+        rustix::process::setrlimit(rustix::process::Resource::Nproc, limit).unwrap();
+        fork_bomb(&kind);
     }
 }
 
 #[test]
 fn a_fork_bomb_is_ended() {
-    const BOMB: &str = "HOST_TEST_BOMB";
-    if std::env::var_os(BOMB).is_some() {
-        let limit = rustix::process::Rlimit { current: Some(300), maximum: Some(300) };
-        rustix::process::setrlimit(rustix::process::Resource::Nproc, limit).unwrap();
-        fork_bomb();
-    }
+    explode_if_told();
     in_own_process("a_fork_bomb_is_ended", As::Unprivileged, || {
-        become_subreaper().unwrap();
-        let spawner = Spawner::start().unwrap();
-        let (mut spec, _output) = shell("unused");
-        spec.program = std::env::current_exe().unwrap();
-        spec.args = ["--exact", "a_fork_bomb_is_ended", "--nocapture", "--test-threads=1"].map(Into::into).to_vec();
-        spec.env = vec![(BOMB.into(), "1".into())];
-        let server = spawner.spawn(spec).unwrap();
-        wait_until("the bomb", || (descendants_of(server.pid()).unwrap().len() > 100).then_some(()));
-        let report = end_tree(&server, Duration::ZERO, &[], BUDGET).unwrap();
-        assert_eq!(report.left, []);
-        assert!(report.killed > 0, "{report:?}");
-        assert_eq!(descendants_of(std::process::id()).unwrap(), []);
+        end_a_fork_bomb("a_fork_bomb_is_ended", "growing", 100)
     });
+}
+
+#[test]
+fn processes_that_are_always_others_are_ended() {
+    const NAME: &str = "processes_that_are_always_others_are_ended";
+    explode_if_told();
+    in_own_process(NAME, As::Unprivileged, || end_a_fork_bomb(NAME, "hopping", 2));
 }

@@ -73,13 +73,19 @@ struct Plan {
 }
 
 /// Keeps signal handlers from ever running on the spawning thread: between `fork` and `exec` they would run in the
-/// child, and write into pipes it shares with us.
+/// child, and write into pipes it shares with us. Also undoes an inherited ignoring of SIGCHLD, with which the kernel
+/// would reap every child itself and no exit status would ever be seen.
 pub(crate) fn prepare_thread() {
     // SAFETY: plain calls on a local value; all arguments are valid.
     unsafe {
         let mut all = std::mem::zeroed();
         libc::sigfillset(&mut all);
         libc::pthread_sigmask(libc::SIG_SETMASK, &all, std::ptr::null_mut());
+        let mut present: libc::sigaction = std::mem::zeroed();
+        if libc::sigaction(libc::SIGCHLD, std::ptr::null(), &mut present) == 0 && present.sa_sigaction == libc::SIG_IGN
+        {
+            libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+        }
     }
 }
 

@@ -23,16 +23,20 @@ impl Stat {
 
 /// Reads one process; `NotFound` when it is gone.
 pub(crate) fn stat(pid: u32) -> io::Result<Stat> {
-    let bytes = std::fs::read(format!("/proc/{pid}/stat")).map_err(|error| match error.raw_os_error() {
-        Some(libc::ESRCH) => io::Error::new(io::ErrorKind::NotFound, "the process is gone"),
-        Some(_) | None => error,
+    let bytes = std::fs::read(format!("/proc/{pid}/stat")).map_err(|error| {
+        if is_gone(&error) { io::Error::new(io::ErrorKind::NotFound, "the process is gone") } else { error }
     })?;
     let text = String::from_utf8_lossy(&bytes);
     parse_stat(&text)
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("/proc/{pid}/stat is not understood")))
 }
 
-/// Reads every process that can be seen. One that ends meanwhile is left out.
+/// A process that ends between opening and reading gives another error than one that is gone.
+fn is_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
+}
+
+/// Reads every process that can be seen.
 pub(crate) fn all() -> io::Result<Vec<Stat>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc")? {
@@ -40,9 +44,29 @@ pub(crate) fn all() -> io::Result<Vec<Stat>> {
         let Some(pid) = name.to_str().and_then(|text| text.parse::<u32>().ok()) else { continue };
         match stat(pid) {
             Ok(stat) => found.push(stat),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            // Gone meanwhile, or hidden (`hidepid`), which only other users' processes are.
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {}
             Err(error) => return Err(error),
         }
+    }
+    Ok(found)
+}
+
+/// The children of this process, ended ones too. Exact when none is reaped meanwhile: the kernel lists those of each
+/// thread in the order in which they came, and only reaping takes one off its list.
+pub(crate) fn own_children() -> io::Result<Vec<u32>> {
+    let mut found = Vec::new();
+    for thread in std::fs::read_dir("/proc/self/task")? {
+        match std::fs::read_to_string(thread?.path().join("children")) {
+            Ok(text) => found.extend(text.split_ascii_whitespace().filter_map(|pid| pid.parse::<u32>().ok())),
+            Err(error) if is_gone(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    if found.is_empty() && !std::fs::exists("/proc/thread-self/children")? {
+        // A kernel built without these lists.
+        let own = std::process::id();
+        return Ok(all()?.into_iter().filter(|stat| stat.parent_pid == own).map(|stat| stat.pid).collect());
     }
     Ok(found)
 }
