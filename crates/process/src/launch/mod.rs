@@ -36,7 +36,7 @@ use start::Started;
 /// What a server must say that it did.
 const MEASURES: [&str; 5] = ["listener", "dumpable", "listeners_refused", "ambient_plugins_dropped", "latch"];
 /// For a server whose channel closed to show that it has ended.
-const CLOSED_WAIT: Duration = Duration::from_secs(3);
+const CLOSED_WAIT: Duration = Duration::from_secs(1);
 
 /// What to start, and with what.
 #[derive(Clone)]
