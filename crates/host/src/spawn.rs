@@ -14,11 +14,6 @@ use crate::platform::child_setup;
 const QUEUE_LENGTH: usize = 8;
 /// How long a caller waits for an answer: the queue ahead, and the time to `exec` (bounded in `child_setup`).
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
-/// Smallest number a descriptor may be given in the child; below are standard input, output and error.
-pub(crate) const FIRST_TARGET: i32 = 3;
-/// Largest number a descriptor may be given in the child.
-pub(crate) const LAST_TARGET: i32 = 255;
-
 /// What to start. The child gets this and nothing else: no other environment, no other descriptor, no signal state.
 #[derive(Debug)]
 pub struct SpawnSpec {
@@ -66,7 +61,8 @@ impl Spawner {
     /// Starts a process and returns once it runs the program. Blocks for milliseconds, at most a minute.
     ///
     /// The child leads a new session and group, is killed when this process ends, and is the subreaper of its tree, so
-    /// that as long as it lives everything it started is below it.
+    /// that as long as it lives everything it started is below it. (Orphans of its tree that end stay zombies below it if
+    /// it does not reap them; they are gone with it.)
     ///
     /// # Errors
     /// Names the program and the step that failed: a missing program, a missing directory, a descriptor number out of

@@ -16,8 +16,12 @@ use libc::{c_char, c_int};
 
 use super::{pidfd, procfs, registry};
 use crate::child::{ChildProcess, Signal};
-use crate::spawn::{FIRST_TARGET, LAST_TARGET, SpawnSpec};
+use crate::spawn::SpawnSpec;
 
+/// Smallest number a descriptor may be given in the child; below are standard input, output and error.
+const FIRST_TARGET: RawFd = 3;
+/// Largest number a descriptor may be given in the child.
+const LAST_TARGET: RawFd = 255;
 /// How long a child may take to reach `exec`; a slow network file system is the only reason to take any time.
 const EXEC_TIMEOUT: Duration = Duration::from_secs(20);
 /// Signal numbers to put back to their defaults: all there are on Linux.
