@@ -15,6 +15,18 @@ pub(crate) struct NewEvent {
     pub(crate) payload: Value,
 }
 
+impl NewEvent {
+    /// As the journal takes it.
+    pub(crate) fn into_record(self) -> store::NewEvent {
+        store::NewEvent {
+            event_id: self.event_id,
+            at: self.at,
+            kind: self.kind.to_owned(),
+            payload_json: self.payload.to_string(),
+        }
+    }
+}
+
 /// Turns a raw server event into the redacted event that readers get.
 pub(crate) fn describe(event_id: &str, at: &str, raw: &Value, redactor: &Redactor) -> NewEvent {
     let (kind, payload) = shape(raw);

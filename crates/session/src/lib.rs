@@ -1,1 +1,35 @@
-//! See Cargo.toml.
+//! The controller: one actor a session, and the only place that knows servers, contract and records together.
+//!
+//! [`Supervisor`] is what the API talks to; [`view`] is what it answers with. A session's conversation is read by
+//! `sync`, what that means is drawn in `changes`, what may be done now is derived in `offer`, and each operation is
+//! carried out below `operations` under the session's lock, with its receipt written before anything is sent.
+
+mod act;
+mod attestation;
+mod bind;
+mod changes;
+mod clock;
+mod cursor;
+mod events;
+mod mirror;
+mod offer;
+mod operations;
+mod profile;
+mod reading;
+mod records;
+mod server;
+mod server_canaries;
+mod servers;
+mod session;
+mod sessions;
+mod shared;
+mod status;
+mod stream;
+mod supervisor;
+mod sync;
+mod upstream;
+pub mod view;
+mod workspace;
+
+pub use shared::Dependencies;
+pub use supervisor::Supervisor;

@@ -5,12 +5,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use rules::refusal::{Refusal, RefusalCode};
-use rules::workspace::{ContentFinding, ContentItem};
+use rules::workspace::{ContentFinding, INSTRUCTION_FILES, SCAN_PATHS, WorkspaceFile};
 
-/// Folders whose content the server or its tools would load by itself.
-const CONTENT_FOLDERS: [&str; 3] = [".openhands", ".agents", ".plugin"];
-/// Single files of the same kind, in the root.
-const CONTENT_FILES: [&str; 3] = [".mcp.json", "mcp.json", "SKILL.md"];
 /// Most entries looked at below one content folder; more is itself a reason to refuse.
 const MAX_CONTENT_ENTRIES: usize = 4096;
 /// Most bytes of a file that are read to look for embedded commands; a longer one counts as unreadable.
@@ -18,23 +14,23 @@ const MAX_CONTENT_BYTES: u64 = 1024 * 1024;
 /// Deepest nesting below a content folder.
 const MAX_DEPTH: usize = 16;
 
-/// The directory as the kernel resolves it, when it lies within one of the roots.
+/// The directory as the kernel resolves it, when it lies within one of the roots, which are resolved already.
 ///
 /// # Errors
-/// `workspace_outside_roots` when it resolves elsewhere, `invalid_value` when it is not an absolute existing directory.
-pub(crate) fn resolve(requested: &str, roots: &[PathBuf]) -> Result<PathBuf, Refusal> {
+/// `workspace_outside_roots` when it resolves elsewhere, `workspace_not_found` when it is no directory, `invalid_value` when
+/// the path is not absolute or not UTF-8.
+pub(crate) fn resolve(requested: &str, roots: &[String]) -> Result<PathBuf, Refusal> {
     let path = Path::new(requested);
     if !path.is_absolute() {
         return Err(Refusal::new(RefusalCode::InvalidValue, format!("workspace must be an absolute path: {requested}")));
     }
     let resolved = path
         .canonicalize()
-        .map_err(|error| Refusal::new(RefusalCode::InvalidValue, format!("workspace {requested}: {error}")))?;
+        .map_err(|error| Refusal::new(RefusalCode::WorkspaceNotFound, format!("workspace {requested}: {error}")))?;
     if !resolved.is_dir() {
-        return Err(Refusal::new(RefusalCode::InvalidValue, format!("workspace {requested} is not a directory")));
+        return Err(Refusal::new(RefusalCode::WorkspaceNotFound, format!("workspace {requested} is not a directory")));
     }
-    let resolved_roots: Vec<PathBuf> = roots.iter().filter_map(|root| root.canonicalize().ok()).collect();
-    if rules::workspace::is_within(&resolved, &resolved_roots) {
+    if rules::workspace::is_within(&resolved.to_string_lossy(), roots) {
         return Ok(resolved);
     }
     Err(Refusal::new(
@@ -43,18 +39,25 @@ pub(crate) fn resolve(requested: &str, roots: &[PathBuf]) -> Result<PathBuf, Ref
     ))
 }
 
+/// A file that a scan came upon.
+struct Found {
+    path: String,
+    text: Option<String>,
+}
+
 /// Everything in the workspace and its enclosing git root that would run or load by itself.
 ///
 /// # Errors
 /// `workspace_content` when the tree cannot be read whole: what cannot be seen is not trusted.
 pub(crate) fn scan(workspace: &Path) -> Result<Vec<ContentFinding>, Refusal> {
-    let mut items = Vec::new();
-    collect(workspace, "", &mut items)?;
+    let mut findings = scan_directory(workspace)?;
     if let Some(root) = enclosing_git_root(workspace) {
-        let label = format!("{}/", root.display());
-        collect(&root, &label, &mut items)?;
+        for mut finding in scan_directory(&root)? {
+            finding.path = root.join(&finding.path).to_string_lossy().into_owned();
+            findings.push(finding);
+        }
     }
-    Ok(rules::workspace::content_findings(&items))
+    Ok(findings)
 }
 
 /// The nearest ancestor that holds `.git`, when it is not the workspace itself.
@@ -62,22 +65,27 @@ fn enclosing_git_root(workspace: &Path) -> Option<PathBuf> {
     workspace.ancestors().skip(1).find(|ancestor| ancestor.join(".git").exists()).map(Path::to_path_buf)
 }
 
-fn collect(root: &Path, label: &str, items: &mut Vec<ContentItem>) -> Result<(), Refusal> {
-    for file in CONTENT_FILES {
-        if root.join(file).symlink_metadata().is_ok() {
-            items.push(read_item(&root.join(file), format!("{label}{file}"))?);
+fn scan_directory(root: &Path) -> Result<Vec<ContentFinding>, Refusal> {
+    let mut items = Vec::new();
+    for path in SCAN_PATHS {
+        if root.join(path).symlink_metadata().is_ok() {
+            walk(&root.join(path), path, 0, &mut items)?;
         }
     }
-    for folder in CONTENT_FOLDERS {
-        let path = root.join(folder);
-        if path.symlink_metadata().is_ok() {
-            walk(&path, &format!("{label}{folder}"), 0, items)?;
+    let entries = fs::read_dir(root).map_err(|error| unreadable(&root.to_string_lossy(), &error.to_string()))?;
+    for entry in entries {
+        let entry = entry.map_err(|error| unreadable(&root.to_string_lossy(), &error.to_string()))?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if INSTRUCTION_FILES.contains(&name.to_lowercase().as_str()) {
+            items.push(read_item(&entry.path(), name)?);
         }
     }
-    Ok(())
+    let files: Vec<WorkspaceFile<'_>> =
+        items.iter().map(|item| WorkspaceFile { path: &item.path, text: item.text.as_deref() }).collect();
+    Ok(rules::workspace::content_findings(&files))
 }
 
-fn walk(path: &Path, label: &str, depth: usize, items: &mut Vec<ContentItem>) -> Result<(), Refusal> {
+fn walk(path: &Path, label: &str, depth: usize, items: &mut Vec<Found>) -> Result<(), Refusal> {
     if depth > MAX_DEPTH || items.len() > MAX_CONTENT_ENTRIES {
         return Err(unreadable(label, "too deep or too many entries"));
     }
@@ -100,16 +108,16 @@ fn walk(path: &Path, label: &str, depth: usize, items: &mut Vec<ContentItem>) ->
     Ok(())
 }
 
-fn read_item(path: &Path, label: String) -> Result<ContentItem, Refusal> {
+fn read_item(path: &Path, label: String) -> Result<Found, Refusal> {
     let metadata = fs::metadata(path).map_err(|error| unreadable(&label, &error.to_string()))?;
     if !metadata.is_file() || metadata.len() > MAX_CONTENT_BYTES {
-        return Ok(ContentItem { path: label, text: None });
+        return Ok(Found { path: label, text: None });
     }
     let mut bytes = Vec::new();
     fs::File::open(path)
         .and_then(|file| file.take(MAX_CONTENT_BYTES).read_to_end(&mut bytes))
         .map_err(|error| unreadable(&label, &error.to_string()))?;
-    Ok(ContentItem { path: label, text: Some(String::from_utf8_lossy(&bytes).into_owned()) })
+    Ok(Found { path: label, text: String::from_utf8(bytes).ok() })
 }
 
 fn unreadable(label: &str, why: &str) -> Refusal {
@@ -120,12 +128,16 @@ fn unreadable(label: &str, why: &str) -> Refusal {
 mod tests {
     use super::*;
 
+    fn resolved(path: &Path) -> String {
+        path.canonicalize().unwrap().to_str().unwrap().to_owned()
+    }
+
     #[test]
     fn a_symbolic_link_out_of_the_root_is_outside() {
         let root = tempfile::tempdir().unwrap();
         let outside = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(outside.path(), root.path().join("link")).unwrap();
-        let roots = [root.path().to_path_buf()];
+        let roots = [resolved(root.path())];
         let refusal = resolve(root.path().join("link").to_str().unwrap(), &roots).unwrap_err();
         assert_eq!(refusal.code, RefusalCode::WorkspaceOutsideRoots);
     }
@@ -134,8 +146,8 @@ mod tests {
     fn a_directory_within_the_root_is_resolved() {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir(root.path().join("a")).unwrap();
-        let resolved = resolve(root.path().join("a/../a").to_str().unwrap(), &[root.path().to_path_buf()]).unwrap();
-        assert_eq!(resolved, root.path().canonicalize().unwrap().join("a"));
+        let found = resolve(root.path().join("a/../a").to_str().unwrap(), &[resolved(root.path())]).unwrap();
+        assert_eq!(found, root.path().canonicalize().unwrap().join("a"));
     }
 
     #[test]
@@ -144,7 +156,7 @@ mod tests {
         fs::create_dir(parent.path().join("src")).unwrap();
         fs::create_dir(parent.path().join("src-evil")).unwrap();
         let refusal =
-            resolve(parent.path().join("src-evil").to_str().unwrap(), &[parent.path().join("src")]).unwrap_err();
+            resolve(parent.path().join("src-evil").to_str().unwrap(), &[resolved(&parent.path().join("src"))]).unwrap_err();
         assert_eq!(refusal.code, RefusalCode::WorkspaceOutsideRoots);
     }
 

@@ -1,0 +1,206 @@
+//! From a request to its receipt: look up, authorise, carry out on a task of its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rules::canary::CanaryScope;
+use rules::catalog::OperationInput;
+use rules::operation::OperationScope;
+use rules::receipt::fingerprint;
+use rules::refusal::{Refusal, RefusalCode};
+use rules::role::authorize_operation;
+use store::{ReceiptRecord, ReceiptState, StepState};
+
+use crate::operations::{Ask, read_provider};
+use crate::records::{self, OpenReceipt};
+use crate::server::VerifiedServer;
+use crate::session::Session;
+use crate::supervisor::{Claim, Supervisor};
+use crate::view::{ActionRequest, Caller, ReceiptView};
+
+/// How long a reply waits for a final state.
+const REPLY_WAIT: Duration = Duration::from_secs(20);
+
+impl Supervisor {
+    /// Carries out an operation, waiting a bounded time for its end. A client that hangs up cancels nothing.
+    ///
+    /// # Errors
+    /// A refusal before the intent; it does not use the key up.
+    pub async fn act(&self, caller: &Caller, request: ActionRequest) -> Result<ReceiptView, Refusal> {
+        rules::catalog::validate_client_action_id(&request.client_action_id)?;
+        let operation = request.input.operation();
+        let canonical = request.input.canonical();
+        let print = fingerprint(request.session_id.as_deref(), operation, &canonical);
+        if let Some(record) = self.known(&request.client_action_id, &print).await? {
+            return Ok(records::view(&record, true));
+        }
+        authorize_operation(caller.roles, &request.input)?;
+        let claim = self.claim(&request.client_action_id)?;
+        // Recorded between the look-up and the claim?
+        if let Some(record) = self.known(&request.client_action_id, &print).await? {
+            return Ok(records::view(&record, true));
+        }
+        if self.is_stopping() {
+            return Err(Refusal::new(RefusalCode::ShuttingDown, "the daemon is stopping"));
+        }
+        let ask = Ask {
+            caller: caller.clone(),
+            client_action_id: request.client_action_id,
+            fingerprint: print,
+            input: request.input,
+            capability_generation: request.capability_generation,
+        };
+        let id = ask.client_action_id.clone();
+        let supervisor = self.clone();
+        let session_id = request.session_id;
+        let task = tokio::spawn(async move { supervisor.perform(session_id, ask, claim).await });
+        task.await.map_err(|error| Refusal::new(RefusalCode::Internal, error.to_string()))??;
+        self.await_final(&id).await
+    }
+
+    /// The receipt of a key, when it is of the same content.
+    async fn known(&self, client_action_id: &str, print: &str) -> Result<Option<ReceiptRecord>, Refusal> {
+        let Some(record) = self.shared().records.receipt(client_action_id).await? else { return Ok(None) };
+        if record.fingerprint != print {
+            let detail = format!("action {client_action_id} was something else; use a new client_action_id");
+            return Err(Refusal::new(RefusalCode::ClientActionIdReused, detail));
+        }
+        Ok(Some(record))
+    }
+
+    async fn perform(&self, session_id: Option<String>, ask: Ask, _claim: Claim) -> Result<(), Refusal> {
+        match (ask.input.operation().scope(), session_id) {
+            (OperationScope::Provider, None) => self.read_provider(&ask).await,
+            (OperationScope::Session, Some(session_id)) => {
+                let session = self.find(&session_id)?;
+                let server = self.server_of(&session).await?;
+                session.carry_out(&server, &ask).await
+            }
+            (OperationScope::Provider, Some(_)) => Err(Refusal::new(
+                RefusalCode::InvalidValue,
+                "this operation is of no session; send it to /v1/actions",
+            )),
+            (OperationScope::Session, None) => {
+                Err(Refusal::new(RefusalCode::InvalidValue, "this operation needs a session"))
+            }
+        }
+    }
+
+    /// The server a session is on, started and bound when need be.
+    pub(crate) async fn server_of(&self, session: &Arc<Session>) -> Result<Arc<VerifiedServer>, Refusal> {
+        if session.state().closed {
+            return Err(Refusal::new(RefusalCode::SessionClosed, "the session was closed"));
+        }
+        let server = self.inner.servers.ensure(session.workspace()).await?;
+        rules::canary::passed(&server.canaries().results, &[CanaryScope::Installation, CanaryScope::Server])?;
+        session.bind(&server).await?;
+        Ok(server)
+    }
+
+    async fn read_provider(&self, ask: &Ask) -> Result<(), Refusal> {
+        let server = match provider_workspace(&ask.input) {
+            Some(workspace) => {
+                let workspace = crate::supervisor::resolve_workspace(self.shared(), workspace)?;
+                self.inner.servers.ensure(&workspace).await?
+            }
+            None => self.inner.servers.any().ok_or_else(|| {
+                let detail = "no server is up; name a `workspace`, or start a session";
+                Refusal::new(RefusalCode::ServerUnavailable, detail)
+            })?,
+        };
+        let result = read_provider(self.shared(), &server, &ask.input).await?;
+        let record = ask.record(None, ReceiptState::InFlight);
+        let mut receipt = OpenReceipt::create(&self.shared().records, record).await?;
+        receipt.finish(ReceiptState::Applied, None, result).await
+    }
+
+    /// Waits for the receipt to be final, or to be one that waits for the agent.
+    async fn await_final(&self, client_action_id: &str) -> Result<ReceiptView, Refusal> {
+        let deadline = tokio::time::Instant::now() + REPLY_WAIT;
+        loop {
+            let record = self.shared().records.receipt(client_action_id).await?.ok_or_else(|| {
+                Refusal::new(RefusalCode::Internal, "the operation ended without a receipt")
+            })?;
+            let changes = record
+                .session_id
+                .as_deref()
+                .and_then(|session_id| self.shared().session(session_id))
+                .map(|session| session.watch_changes());
+            let (false, true, Some(mut changes)) =
+                (record.state.is_final(), record.state == ReceiptState::InFlight, changes)
+            else {
+                return Ok(records::view(&record, false));
+            };
+            // A decision's evidence comes with the events.
+            let poll = tokio::time::Instant::now() + Duration::from_millis(250);
+            match tokio::time::timeout_at(poll.min(deadline), changes.changed()).await {
+                Ok(_) => {}
+                Err(_) if tokio::time::Instant::now() >= deadline => return Ok(records::view(&record, false)),
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Receipts that an earlier daemon left open: a step that was never sent never will be; one that was sent and has no
+    /// outcome is unknown. Queued prompts wait on.
+    pub(crate) async fn close_interrupted_receipts(&self) -> Result<(), Refusal> {
+        let open = self.shared().records.ledger(store::Ledger::receipts_open).await?;
+        for record in open {
+            if record.state == ReceiptState::Queued {
+                self.queue_again(&record).await?;
+                continue;
+            }
+            let sent = record.steps.last().is_some_and(|step| step.state == StepState::Intent);
+            let doubtful = sent || record.steps.iter().any(|step| step.state == StepState::Unknown);
+            let done: Vec<String> = record.steps.iter().filter(|step| step.state == StepState::Done).map(|step| step.name.clone()).collect();
+            let mut receipt = OpenReceipt::resume(&self.shared().records, record);
+            let result = serde_json::json!({"steps_done": done});
+            if doubtful {
+                let reason = Refusal::new(RefusalCode::OutcomeUnknown, "the daemon stopped after sending; look at the session's events");
+                if sent {
+                    receipt.step_outcome(StepState::Unknown, Some(&reason)).await?;
+                }
+                receipt.finish(ReceiptState::OutcomeUnknown, Some(&reason), result).await?;
+            } else {
+                let reason = Refusal::new(RefusalCode::StoppedBeforeStep, "the daemon stopped before sending; nothing will be sent");
+                receipt.finish(ReceiptState::Rejected, Some(&reason), result).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn queue_again(&self, record: &ReceiptRecord) -> Result<(), Refusal> {
+        let input: serde_json::Value = serde_json::from_str(&record.input_json).unwrap_or_default();
+        let session = record.session_id.as_deref().and_then(|session_id| self.shared().session(session_id));
+        let text = input.get("text").and_then(serde_json::Value::as_str);
+        if let (Some(session), Some(text)) = (session, text) {
+            session.state().queue.push_back(crate::session::QueuedPrompt {
+                client_action_id: record.client_action_id.clone(),
+                text: text.to_owned(),
+            });
+            return Ok(());
+        }
+        let reason = Refusal::new(RefusalCode::SessionClosed, "the session of this prompt is closed");
+        let mut receipt = OpenReceipt::resume(&self.shared().records, record.clone());
+        receipt.finish(ReceiptState::Rejected, Some(&reason), serde_json::Value::Null).await
+    }
+}
+
+/// The workspace whose server is asked, when one is named.
+fn provider_workspace(input: &OperationInput) -> Option<&str> {
+    match input {
+        OperationInput::ProviderAuthRead { workspace }
+        | OperationInput::ProviderConfigRead { workspace }
+        | OperationInput::ProviderUsageRead { workspace }
+        | OperationInput::ProviderDiagnosticsRead { workspace } => workspace.as_deref(),
+        OperationInput::PromptSend { .. }
+        | OperationInput::TurnInterrupt
+        | OperationInput::ApprovalDecide { .. }
+        | OperationInput::Fork { .. }
+        | OperationInput::Rewind { .. }
+        | OperationInput::Resume
+        | OperationInput::Compact
+        | OperationInput::ModelSet { .. }
+        | OperationInput::TitleSet { .. } => None,
+    }
+}

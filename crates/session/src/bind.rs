@@ -1,0 +1,93 @@
+//! Putting a session on a started server.
+
+use std::sync::Arc;
+
+use rules::refusal::Refusal;
+use serde_json::json;
+use store::{AcceptState, SessionOrigin};
+
+use crate::clock;
+use crate::server::VerifiedServer;
+use crate::session::Session;
+use crate::{stream, upstream};
+
+impl Session {
+    /// Asserts the policy, reads the conversation, and begins to follow it. Does nothing when the session is on this
+    /// server already.
+    ///
+    /// # Errors
+    /// An upstream refusal; the session is then on no server.
+    pub(crate) async fn bind(self: &Arc<Self>, server: &Arc<VerifiedServer>) -> Result<(), Refusal> {
+        let _binding = self.binding.lock().await;
+        if self.follows(server) {
+            return Ok(());
+        }
+        // Policy files may have been changed while no server held them.
+        server.client().set_policy(self.id()).await.map_err(|error| upstream::refusal(&error))?;
+        let first_read = {
+            let mut state = self.state();
+            state.server = Some(Arc::clone(server));
+            state.quiet.note_restart();
+            state.mirror.events().is_empty()
+        };
+        if let Err(refusal) = self.observe_first(server, first_read).await {
+            self.state().server = None;
+            return Err(refusal);
+        }
+        stream::follow(self, server);
+        let payload = json!({"event": "server_ready", "server_start_id": server.start_id()});
+        self.note_event("lifecycle", payload).await
+    }
+
+    async fn observe_first(self: &Arc<Self>, server: &Arc<VerifiedServer>, first_read: bool) -> Result<(), Refusal> {
+        if first_read {
+            let (id, read_before) = (self.id().as_str().to_owned(), self.state().record.baseline_event_id.clone());
+            let accepts = self.shared().records.ledger(move |ledger| ledger.accepts(&id)).await?;
+            self.read_whole_log(server).await?;
+            let mut state = self.state();
+            state.sent.extend(accepts.into_iter().map(|accept| accept.event_id));
+            if state.baseline.is_empty() {
+                let known: Vec<String> = state.mirror.events().iter().map(|event| event.event_id.clone()).collect();
+                let upto = match (state.record.origin, &read_before) {
+                    (SessionOrigin::Created, _) => 0,
+                    (SessionOrigin::Attached, None) => known.len(),
+                    (SessionOrigin::Attached | SessionOrigin::Forked, Some(event_id)) => {
+                        state.mirror.position(event_id).map_or(known.len(), |position| position + 1)
+                    }
+                    (SessionOrigin::Forked, None) => known.len(),
+                };
+                state.baseline = known.into_iter().take(upto).collect();
+            }
+        }
+        self.observe(server).await?;
+        self.void_unanswered(server).await
+    }
+
+    /// Accepts that were sent to a server that is gone and were not answered: whether they ran is not known.
+    async fn void_unanswered(self: &Arc<Self>, server: &Arc<VerifiedServer>) -> Result<(), Refusal> {
+        let id = self.id().as_str().to_owned();
+        let accepts = self.shared().records.ledger(move |ledger| ledger.accepts(&id)).await?;
+        let open: Vec<String> = accepts
+            .into_iter()
+            .filter(|accept| accept.state == AcceptState::Sent)
+            .map(|accept| accept.event_id)
+            .collect();
+        if open.is_empty() {
+            return Ok(());
+        }
+        let answered = self.answered(&open)?;
+        let id = self.id().as_str().to_owned();
+        self.shared()
+            .records
+            .ledger(move |ledger| {
+                for event_id in &open {
+                    let state =
+                        if answered.contains(event_id) { AcceptState::Answered } else { AcceptState::InDoubt };
+                    ledger.set_accept_state(&id, event_id, state, clock::now_ms())?;
+                }
+                Ok(())
+            })
+            .await?;
+        self.after_change(server).await
+    }
+}

@@ -1,0 +1,188 @@
+//! After every read: what it means for open decisions, the waiting batch and queued prompts.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use rules::refusal::{Refusal, RefusalCode};
+use serde_json::json;
+use store::{AcceptState, ReceiptState, StepState};
+
+use crate::clock;
+use crate::records::OpenReceipt;
+use crate::server::VerifiedServer;
+use crate::session::{OpenDecision, Session};
+
+impl Session {
+    /// Draws the consequences of what was read.
+    ///
+    /// # Errors
+    /// `store_failed`; what could not be recorded is tried again after the next read.
+    pub(crate) async fn after_change(self: &Arc<Self>, server: &Arc<VerifiedServer>) -> Result<(), Refusal> {
+        self.watch_for_unreviewed(server).await?;
+        self.resolve_decisions(server).await?;
+        self.announce_approval().await?;
+        self.state().refresh_generation(self.id().as_str());
+        self.announce_change();
+        if self.may_deliver() {
+            tokio::spawn(delivery(Arc::clone(self), Arc::clone(server)));
+        }
+        Ok(())
+    }
+
+    /// The tripwire: something ran that nobody accepted.
+    async fn watch_for_unreviewed(&self, server: &VerifiedServer) -> Result<(), Refusal> {
+        let found: Vec<String> = {
+            let state = self.state();
+            if state.blocked.is_some() {
+                return Ok(());
+            }
+            rules::tripwire::unexplained(state.mirror.events(), &state.baseline, &state.sent)
+                .into_iter()
+                .map(|event| event.event_id.clone())
+                .collect()
+        };
+        let Some(first) = found.first() else { return Ok(()) };
+        let detail = format!("observation {first} is of an action that nobody accepted; look at the events, then close the session");
+        let refusal = Refusal::new(RefusalCode::UnreviewedAction, detail);
+        self.state().blocked = Some(refusal.clone());
+        tracing::error!(session = self.id().as_str(), event = first.as_str(), "an action ran that nobody accepted");
+        let payload = json!({"event": "session_blocked", "code": refusal.code.as_str(), "observations": found});
+        self.note_event("lifecycle", payload).await?;
+        if let Err(error) = server.client().interrupt(self.id()).await {
+            tracing::warn!(session = self.id().as_str(), %error, "the blocked session could not be interrupted");
+        }
+        Ok(())
+    }
+
+    /// Closes the receipt of every accept whose evidence stands, or can no longer come.
+    async fn resolve_decisions(&self, server: &Arc<VerifiedServer>) -> Result<(), Refusal> {
+        let open = self.state().open_decisions.clone();
+        for decision in open {
+            let answered = self.answered(&decision.event_ids)?;
+            if answered.len() == decision.event_ids.len() {
+                self.close_decision(&decision, &answered, None).await?;
+                continue;
+            }
+            let restarted = decision.server_start_id != server.start_id();
+            if restarted || self.turn_is_over(server).await {
+                let reason = Refusal::new(
+                    RefusalCode::ApprovalInDoubt,
+                    "the accept was sent and no answer was seen; whether the action ran is not known",
+                );
+                self.close_decision(&decision, &answered, Some(reason)).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Which of these actions the active branch answers.
+    pub(crate) fn answered(&self, event_ids: &[String]) -> Result<Vec<String>, Refusal> {
+        let state = self.state();
+        let branch = state.branch()?;
+        let pending: Vec<&str> = branch.pending().iter().map(|event| event.event_id.as_str()).collect();
+        let is_answered = |id: &&String| branch.contains(id) && !pending.contains(&id.as_str());
+        Ok(event_ids.iter().filter(is_answered).cloned().collect())
+    }
+
+    /// Whether the turn of the last step-causing call has begun and ended, in the log and in the server.
+    async fn turn_is_over(&self, server: &VerifiedServer) -> bool {
+        if !self.state().quiet.is_quiet() {
+            return false;
+        }
+        server.owned().control().settled(self.id().as_str()).await.unwrap_or(false)
+    }
+
+    async fn close_decision(
+        &self,
+        decision: &OpenDecision,
+        answered: &[String],
+        doubt: Option<Refusal>,
+    ) -> Result<(), Refusal> {
+        let (id, ids, answered_ids) = (self.id().as_str().to_owned(), decision.event_ids.clone(), answered.to_vec());
+        self.shared()
+            .records
+            .ledger(move |ledger| {
+                for event_id in &ids {
+                    let accept =
+                        if answered_ids.contains(event_id) { AcceptState::Answered } else { AcceptState::InDoubt };
+                    ledger.set_accept_state(&id, event_id, accept, clock::now_ms())?;
+                }
+                Ok(())
+            })
+            .await?;
+        if let Some(record) = self.shared().records.receipt(&decision.client_action_id).await?
+            && !record.state.is_final()
+        {
+            let mut receipt = OpenReceipt::resume(&self.shared().records, record);
+            let result = json!({"approval_id": decision.approval_id, "answered": answered});
+            match &doubt {
+                None => {
+                    receipt.step_outcome(StepState::Done, None).await?;
+                    receipt.finish(ReceiptState::Applied, None, result).await?;
+                }
+                Some(reason) => receipt.finish(ReceiptState::OutcomeUnknown, Some(reason), result).await?,
+            }
+        }
+        self.state().open_decisions.retain(|open| open.client_action_id != decision.client_action_id);
+        let outcome = if doubt.is_some() { "in_doubt" } else { "accepted" };
+        self.note_event("approval_resolved", json!({"approval_id": decision.approval_id, "outcome": outcome})).await
+    }
+
+    /// Tells readers that a batch waits, or that the one that waited is gone. An accepted one is told of when its
+    /// evidence stands.
+    async fn announce_approval(&self) -> Result<(), Refusal> {
+        let (before, now, rejected, accepted) = {
+            let mut state = self.state();
+            let now = state.waiting(self.id().as_str());
+            if state.announced == now {
+                return Ok(());
+            }
+            let before = std::mem::replace(&mut state.announced, now.clone());
+            let ids = before.as_ref().map(|waiting| waiting.event_ids.clone()).unwrap_or_default();
+            let rejected = ids.iter().all(|id| state.mirror.is_rejected(id));
+            let accepted = ids.iter().any(|id| state.sent.contains(id));
+            (before, now, rejected, accepted)
+        };
+        if let Some(before) = before
+            && (rejected || !accepted)
+        {
+            let outcome = if rejected { "rejected" } else { "withdrawn" };
+            let payload = json!({"approval_id": before.approval_id, "outcome": outcome});
+            self.note_event("approval_resolved", payload).await?;
+        }
+        if let Some(waiting) = now {
+            let payload = json!({
+                "approval_id": waiting.approval_id,
+                "actions": waiting.event_ids,
+                "expires_at": clock::rfc3339(i64::try_from(waiting.expires_at_ms).unwrap_or(i64::MAX)),
+            });
+            self.note_event("approval_requested", payload).await?;
+        }
+        Ok(())
+    }
+
+    /// The server of this session ended: what it held is void.
+    pub(crate) async fn note_server_gone(&self, server: &Arc<VerifiedServer>) {
+        let report = server.exit_report();
+        {
+            let mut state = self.state();
+            if !state.server.as_ref().is_some_and(|current| Arc::ptr_eq(current, server)) {
+                return;
+            }
+            state.server = None;
+            state.info = None;
+            state.quiet.note_restart();
+            state.refresh_generation(self.id().as_str());
+        }
+        let status = report.and_then(|report| report.status).map(|status| status.to_string());
+        let payload = json!({"event": "server_ended", "status": status, "server_start_id": server.start_id()});
+        if let Err(refusal) = self.note_event("lifecycle", payload).await {
+            tracing::warn!(session = self.id().as_str(), %refusal, "the server's end could not be journaled");
+        }
+    }
+}
+
+/// On a task of its own, and boxed: a delivery reads, and a read may begin a delivery.
+fn delivery(session: Arc<Session>, server: Arc<VerifiedServer>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    Box::pin(async move { session.deliver_queued(&server).await })
+}

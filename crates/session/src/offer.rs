@@ -1,0 +1,290 @@
+//! What may be done with a session now: the waiting batch, the advertised operations, the generation.
+
+use rules::approval::{self, ApprovalBasis, Binding, Detail};
+use rules::branch::{Branch, active_branch};
+use rules::canary::{CanaryResult, all_passed};
+use rules::log::ExecutionStatus;
+use rules::operation::OperationId;
+use rules::refusal::{Refusal, RefusalCode};
+use serde_json::{Value, json};
+
+use crate::clock;
+use crate::session::{MAX_QUEUED_PROMPTS, Session, State};
+use crate::view::{
+    AdvertisedOperation, Approval, PendingAction, RewindChoice, SessionSnapshot, SessionSummary,
+};
+
+/// How long a snapshot may be shown without asking again.
+const SNAPSHOT_VALID_MS: i64 = 10_000;
+/// The level of confinement until it is proved to be more.
+pub(crate) const CONFINEMENT_LEVEL: &str = "weak";
+
+/// The batch that waits for a decision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    pub(crate) approval_id: String,
+    pub(crate) event_ids: Vec<String>,
+    pub(crate) expires_at_ms: u64,
+}
+
+impl State {
+    /// The active branch.
+    ///
+    /// # Errors
+    /// `branch_unreadable`.
+    pub(crate) fn branch(&self) -> Result<Branch<'_>, Refusal> {
+        active_branch(self.mirror.events(), self.leaf.as_deref()).map_err(Refusal::from)
+    }
+
+    /// Every canary that a step of this session needs.
+    pub(crate) fn all_canaries(&self) -> Vec<CanaryResult> {
+        let mut results = self.server.as_ref().map(|server| server.canaries().results).unwrap_or_default();
+        results.extend(self.canaries.iter().cloned());
+        results
+    }
+
+    /// Why the session takes no step, if it takes none.
+    pub(crate) fn block(&self) -> Option<Refusal> {
+        if let Some(blocked) = &self.blocked {
+            return Some(blocked.clone());
+        }
+        if self.info.is_none() || self.server.is_none() {
+            return None;
+        }
+        all_passed(&self.all_canaries()).err()
+    }
+
+    /// Whether these actions were accepted and are running, as far as is known.
+    fn is_running(&self, event_ids: &[String]) -> bool {
+        self.open_decisions.iter().any(|decision| event_ids.iter().any(|id| decision.event_ids.contains(id)))
+    }
+
+    /// The batch that waits now, entered into the book.
+    pub(crate) fn waiting(&mut self, session_id: &str) -> Option<Waiting> {
+        let server_start_id = self.server.as_ref()?.start_id().to_owned();
+        let info = self.info.as_ref()?;
+        let binding = Binding {
+            session_id,
+            server_start_id: &server_start_id,
+            workdir: &self.record.workspace,
+            policy: &info.policy_kind,
+        };
+        // Not `self.branch()`: the book is borrowed at the same time.
+        let branch = active_branch(self.mirror.events(), self.leaf.as_deref()).ok()?;
+        let basis = ApprovalBasis::of(binding, &branch)?;
+        let event_ids = basis.event_ids();
+        if self.is_running(&event_ids) {
+            return None;
+        }
+        let now_ms = u64::try_from(clock::now_ms()).unwrap_or(0);
+        let offer = self.book.offer(&basis, now_ms);
+        Some(Waiting { approval_id: offer.approval_id, event_ids, expires_at_ms: offer.expires_at_ms })
+    }
+
+    fn advertised(&self, waiting: Option<&Waiting>) -> Vec<OperationId> {
+        let mut operations = vec![OperationId::TurnInterrupt];
+        if waiting.is_some() {
+            operations.push(OperationId::ApprovalDecide);
+        }
+        let Ok(branch) = self.branch() else { return operations };
+        if self.block().is_some() || self.server.is_none() || self.info.is_none() {
+            return operations;
+        }
+        let running = self.status == ExecutionStatus::Running || !self.quiet.is_quiet();
+        let doubtful = !approval::in_doubt(&branch, &self.sent).is_empty();
+        let free = !running && waiting.is_none() && !doubtful;
+        let mut offer = |operation, when: bool| {
+            if when {
+                operations.push(operation);
+            }
+        };
+        offer(OperationId::PromptSend, self.queue.len() < MAX_QUEUED_PROMPTS);
+        offer(OperationId::TitleSet, true);
+        offer(OperationId::Fork, branch.last_safe_point().is_some());
+        offer(OperationId::Rewind, !running && !branch.rewind_choices().is_empty());
+        offer(OperationId::Resume, free && can_resume(self.status));
+        offer(OperationId::Compact, free && !branch.events().is_empty());
+        offer(OperationId::ModelSet, !running);
+        operations.sort();
+        operations
+    }
+
+    /// Moves the generation when what may be done has changed.
+    pub(crate) fn refresh_generation(&mut self, session_id: &str) {
+        let waiting = self.waiting(session_id);
+        let operations: Vec<&str> = self.advertised(waiting.as_ref()).into_iter().map(OperationId::as_str).collect();
+        let choices: Vec<String> = self
+            .branch()
+            .map(|branch| branch.rewind_choices().into_iter().map(|choice| choice.event_id).collect())
+            .unwrap_or_default();
+        let basis = json!({
+            "operations": operations,
+            "choices": choices,
+            "approval": waiting.map(|waiting| waiting.approval_id),
+            "block": self.block().map(|refusal| refusal.code.as_str()),
+            "policy": self.info.as_ref().map(|info| info.policy_kind.as_str()),
+            "server": self.server.as_ref().map(|server| server.start_id()),
+        })
+        .to_string();
+        if basis != self.generation_basis {
+            self.generation_basis = basis;
+            self.generation += 1;
+        }
+    }
+}
+
+/// Whether `run` would do anything: on a finished conversation the server answers success and does nothing.
+pub(crate) fn can_resume(status: ExecutionStatus) -> bool {
+    match status {
+        ExecutionStatus::Idle | ExecutionStatus::Paused | ExecutionStatus::Error | ExecutionStatus::Stuck => true,
+        ExecutionStatus::Running
+        | ExecutionStatus::WaitingForConfirmation
+        | ExecutionStatus::Finished
+        | ExecutionStatus::Deleting
+        | ExecutionStatus::Unknown => false,
+    }
+}
+
+impl Session {
+    /// The list's line.
+    pub(crate) fn summary(&self) -> SessionSummary {
+        let mut state = self.state();
+        let pending_actions = state.waiting(self.id().as_str()).map_or(0, |waiting| waiting.event_ids.len());
+        let status = if state.closed { "closed" } else { state.status.as_str() };
+        SessionSummary {
+            session_id: self.id().as_str().to_owned(),
+            workspace: state.record.workspace.clone(),
+            title: state.record.title.clone(),
+            status: status.to_owned(),
+            pending_actions,
+            blocked_reason: state.block(),
+            created_at: clock::rfc3339(state.record.created_at_ms),
+        }
+    }
+
+    /// Everything a client needs to decide what to do next.
+    pub(crate) fn snapshot(&self, cursor: String) -> SessionSnapshot {
+        let summary = self.summary();
+        let mut state = self.state();
+        state.refresh_generation(self.id().as_str());
+        let waiting = state.waiting(self.id().as_str());
+        let advertised_operations = state
+            .advertised(waiting.as_ref())
+            .into_iter()
+            .map(|operation_id| AdvertisedOperation {
+                operation_id,
+                needs_generation: operation_id != OperationId::TurnInterrupt,
+            })
+            .collect();
+        let rewind_choices = match state.branch() {
+            Err(_) => Vec::new(),
+            Ok(branch) => branch
+                .rewind_choices()
+                .into_iter()
+                .map(|choice| RewindChoice {
+                    turn: choice.turn,
+                    at: state.mirror.time_of(&choice.event_id).unwrap_or_default().to_owned(),
+                    event_id: choice.event_id,
+                    text: choice.text,
+                })
+                .collect(),
+        };
+        let info = state.info.as_ref();
+        let values = [
+            ("model", json!(info.and_then(|info| info.model()))),
+            ("title", json!(state.record.title)),
+            ("policy", json!(info.map(|info| info.policy_kind.as_str()))),
+            ("agent_kind", json!(info.map(|info| info.agent_kind.as_str()))),
+            ("server_start_id", json!(state.server.as_ref().map(|server| server.start_id()))),
+            ("queued_prompts", json!(state.queue.len())),
+            ("confinement_level", json!(CONFINEMENT_LEVEL)),
+        ];
+        let observed_at_ms = state.observed_at_ms;
+        SessionSnapshot {
+            summary,
+            capability_generation: state.generation,
+            observed_at: clock::rfc3339(observed_at_ms),
+            valid_until: clock::rfc3339(clock::now_ms() + SNAPSHOT_VALID_MS),
+            advertised_operations,
+            rewind_choices,
+            model_choices: self
+                .shared()
+                .settings
+                .model
+                .as_ref()
+                .map(|model| model.choices.clone())
+                .unwrap_or_default(),
+            values: values.into_iter().map(|(name, value): (&str, Value)| (name.to_owned(), value)).collect(),
+            cursor,
+        }
+    }
+
+    /// The waiting batch as a person sees it; `None` when nothing waits.
+    pub(crate) fn approval(&self, detail: Detail) -> Option<Approval> {
+        let mut state = self.state();
+        let waiting = state.waiting(self.id().as_str())?;
+        let server = state.server.clone()?;
+        let branch = state.branch().ok()?;
+        let shown: Vec<approval::ShownAction> = branch
+            .batch()
+            .into_iter()
+            .filter_map(|event| approval::show(event, server.redactor(), detail, &state.sent))
+            .collect();
+        let complete = shown.iter().all(|action| !action.redacted && !action.truncated);
+        Some(Approval {
+            approval_id: waiting.approval_id,
+            session_id: self.id().as_str().to_owned(),
+            expires_at: clock::rfc3339(i64::try_from(waiting.expires_at_ms).unwrap_or(i64::MAX)),
+            holds_secret: shown.iter().any(|action| action.holds_secret),
+            actions: shown.into_iter().map(pending_action).collect(),
+            complete,
+            confinement_level: CONFINEMENT_LEVEL.to_owned(),
+            notes: notes(),
+        })
+    }
+
+    /// Refuses a request that was decided on another generation.
+    ///
+    /// # Errors
+    /// `generation_missing` or `generation_stale`.
+    pub(crate) fn check_generation(&self, given: Option<u64>) -> Result<(), Refusal> {
+        let mut state = self.state();
+        state.refresh_generation(self.id().as_str());
+        match given {
+            Some(generation) if generation == state.generation => Ok(()),
+            Some(generation) => Err(Refusal::new(
+                RefusalCode::GenerationStale,
+                format!("decided on generation {generation}, the session is at {}; look again", state.generation),
+            )),
+            None => Err(Refusal::new(
+                RefusalCode::GenerationMissing,
+                "this operation needs the capability_generation of the snapshot it was decided on",
+            )),
+        }
+    }
+}
+
+fn pending_action(shown: approval::ShownAction) -> PendingAction {
+    PendingAction {
+        event_id: shown.event_id,
+        tool: shown.tool,
+        arguments: shown.arguments,
+        agent_risk: shown.claimed_risk,
+        agent_summary: shown.claimed_summary,
+        redacted: shown.redacted,
+        truncated: shown.truncated,
+        deceptive_text: shown.deceptive_text,
+        in_doubt: shown.in_doubt,
+    }
+}
+
+/// What approval cannot promise.
+fn notes() -> Vec<String> {
+    [
+        "The shell is persistent: what earlier commands set (aliases, functions, variables) can change what this one means.",
+        "A script that a command names can change between now and the moment it runs.",
+        "The network is open to the command.",
+    ]
+    .map(str::to_owned)
+    .into()
+}

@@ -1,0 +1,183 @@
+//! `session.approval.decide`: the one operation that lets an action run, and the one that never does.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rules::approval::check_reject;
+use rules::refusal::{Refusal, RefusalCode};
+use serde_json::{Value, json};
+use store::{ReceiptState, StepState};
+
+use super::Ask;
+use super::step::Step;
+use crate::clock;
+use crate::records::OpenReceipt;
+use crate::server::VerifiedServer;
+use crate::session::{OpenDecision, Session};
+use crate::upstream::{self, Failure};
+
+/// How long a rejection may take to show in the log.
+const REJECT_EVIDENCE_WAIT: Duration = Duration::from_secs(20);
+
+impl Session {
+    /// Accepts the batch that was looked at.
+    ///
+    /// INVARIANT I1: the batch is derived again from the read just before, under the session's lock; its accept is
+    /// durable before anything is granted or sent; the latch inside the server gets exactly the ids the gate named.
+    pub(crate) async fn accept(
+        self: &Arc<Self>,
+        server: &Arc<VerifiedServer>,
+        ask: &Ask,
+        approval_id: &str,
+    ) -> Result<(), Refusal> {
+        self.wait_settled(server).await?;
+        let grant = self.ask_gate(server, Step::Accept { approval_id, token_name: &ask.caller.name })?;
+        let event_ids = grant.event_ids().to_vec();
+        let record = ask.record(Some(self.id().as_str()), ReceiptState::InFlight);
+        let mut receipt = OpenReceipt::create(&self.shared().records, record).await?;
+        receipt.step_intent("accept").await?;
+        self.record_accept(approval_id, &event_ids).await?;
+        let decision = OpenDecision {
+            client_action_id: ask.client_action_id.clone(),
+            approval_id: approval_id.to_owned(),
+            event_ids: event_ids.clone(),
+            server_start_id: server.start_id().to_owned(),
+        };
+        {
+            let mut state = self.state();
+            state.sent.extend(event_ids.iter().cloned());
+            state.open_decisions.push(decision);
+            state.quiet.note_step_call();
+        }
+        if let Err(error) = server.owned().control().grant(&event_ids).await {
+            // Whether the grant is in force is not known, and a grant that nobody waits for must not stay.
+            tracing::error!(session = self.id().as_str(), %error, "the grant was not acknowledged; the server is ended");
+            server.stop().await;
+            let reason = Refusal::new(RefusalCode::ServerUnavailable, error.to_string());
+            return self.withdraw_accept(&mut receipt, approval_id, &event_ids, &reason).await;
+        }
+        match server.client().accept(grant, self.id()).await {
+            Ok(()) => {
+                self.mark_stale();
+                Ok(())
+            }
+            Err(error) => {
+                let reason = upstream::refusal(&error);
+                if server.owned().control().revoke().await.is_err() {
+                    server.stop().await;
+                }
+                match upstream::failure(&error) {
+                    Failure::NotSent => self.withdraw_accept(&mut receipt, approval_id, &event_ids, &reason).await,
+                    // The evidence, or its absence once the turn is over, closes the receipt.
+                    Failure::Refused | Failure::Unknown => {
+                        receipt.step_outcome(StepState::Unknown, Some(&reason)).await?;
+                        self.mark_stale();
+                        Ok(())
+                    }
+                }
+            }
+        }
+    }
+
+    async fn record_accept(&self, approval_id: &str, event_ids: &[String]) -> Result<(), Refusal> {
+        let (session_id, approval_id, event_ids) =
+            (self.id().as_str().to_owned(), approval_id.to_owned(), event_ids.to_vec());
+        self.shared()
+            .records
+            .ledger(move |ledger| ledger.record_accept(&session_id, &approval_id, &event_ids, clock::now_ms()))
+            .await
+    }
+
+    /// The accept certainly never left: the actions may be decided again.
+    async fn withdraw_accept(
+        &self,
+        receipt: &mut OpenReceipt,
+        approval_id: &str,
+        event_ids: &[String],
+        reason: &Refusal,
+    ) -> Result<(), Refusal> {
+        let (session_id, id) = (self.id().as_str().to_owned(), approval_id.to_owned());
+        self.shared().records.ledger(move |ledger| ledger.withdraw_unsent_accept(&session_id, &id)).await?;
+        {
+            let mut state = self.state();
+            state.sent.retain(|event_id| !event_ids.contains(event_id));
+            state.open_decisions.retain(|open| open.approval_id != approval_id);
+            state.quiet.note_step_over();
+        }
+        receipt.step_outcome(StepState::NotSent, Some(reason)).await?;
+        receipt.finish(ReceiptState::Rejected, Some(reason), Value::Null).await
+    }
+
+    /// Rejects the batch that was looked at. Needs no lock, generation or session canary: it can only prevent.
+    pub(crate) async fn reject(
+        self: &Arc<Self>,
+        server: &Arc<VerifiedServer>,
+        ask: &Ask,
+        approval_id: &str,
+        reason: Option<&str>,
+    ) -> Result<(), Refusal> {
+        self.observe(server).await?;
+        let event_ids = {
+            let mut state = self.state();
+            let waiting = state.waiting(self.id().as_str());
+            check_reject(approval_id, waiting.as_ref().map(|waiting| waiting.approval_id.as_str()), &state.book)?;
+            waiting.map(|waiting| waiting.event_ids).unwrap_or_default()
+        };
+        let record = ask.record(Some(self.id().as_str()), ReceiptState::InFlight);
+        let mut receipt = OpenReceipt::create(&self.shared().records, record).await?;
+        receipt.step_intent("reject").await?;
+        if let Err(error) = server.client().reject(self.id(), reason).await {
+            return self.settle_failure(&mut receipt, &error).await;
+        }
+        let result = json!({"approval_id": approval_id});
+        if self.wait_answered(server, &event_ids).await? {
+            receipt.step_outcome(StepState::Done, None).await?;
+            self.mark_answered(&event_ids).await?;
+            return receipt.finish(ReceiptState::Applied, None, result).await;
+        }
+        let unseen = Refusal::new(RefusalCode::NoEvidence, "the rejection was sent and not seen in time");
+        receipt.step_outcome(StepState::Unknown, Some(&unseen)).await?;
+        receipt.finish(ReceiptState::OutcomeUnknown, Some(&unseen), result).await
+    }
+
+    async fn wait_answered(
+        self: &Arc<Self>,
+        server: &Arc<VerifiedServer>,
+        event_ids: &[String],
+    ) -> Result<bool, Refusal> {
+        let mut changes = self.watch_changes();
+        let deadline = tokio::time::Instant::now() + REJECT_EVIDENCE_WAIT;
+        self.pull(server).await?;
+        loop {
+            if self.answered(event_ids)?.len() == event_ids.len() {
+                return Ok(true);
+            }
+            self.mark_stale();
+            match tokio::time::timeout_at(deadline, changes.changed()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) | Err(_) => return Ok(false),
+            }
+        }
+    }
+
+    /// A doubtful action that was rejected is doubtful no more.
+    async fn mark_answered(&self, event_ids: &[String]) -> Result<(), Refusal> {
+        let sent: Vec<String> = {
+            let state = self.state();
+            event_ids.iter().filter(|id| state.sent.contains(*id)).cloned().collect()
+        };
+        if sent.is_empty() {
+            return Ok(());
+        }
+        let session_id = self.id().as_str().to_owned();
+        self.shared()
+            .records
+            .ledger(move |ledger| {
+                for event_id in &sent {
+                    ledger.set_accept_state(&session_id, event_id, store::AcceptState::Answered, clock::now_ms())?;
+                }
+                Ok(())
+            })
+            .await
+    }
+}

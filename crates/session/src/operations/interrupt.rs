@@ -1,0 +1,68 @@
+//! `session.turn.interrupt`: always available, waits for nothing, cancels what has not begun.
+
+use std::sync::Arc;
+
+use rules::refusal::{Refusal, RefusalCode};
+use serde_json::{Value, json};
+use store::ReceiptState;
+
+use super::Ask;
+use crate::records::OpenReceipt;
+use crate::server::VerifiedServer;
+use crate::session::Session;
+
+impl Session {
+    pub(crate) async fn interrupt(self: &Arc<Self>, server: &Arc<VerifiedServer>, ask: &Ask) -> Result<(), Refusal> {
+        let record = ask.record(Some(self.id().as_str()), ReceiptState::InFlight);
+        let mut receipt = OpenReceipt::create(&self.shared().records, record).await?;
+        let cancelled = self.cancel_queue().await?;
+        // A grant that was not used yet must not be used after the interrupt.
+        if let Err(error) = server.owned().control().revoke().await {
+            tracing::warn!(session = self.id().as_str(), %error, "unused grants could not be revoked; the server is ended");
+            server.stop().await;
+        }
+        receipt.step_intent("interrupt").await?;
+        let outcome = server.client().interrupt(self.id()).await;
+        if outcome.is_ok() {
+            self.note_interrupted(server).await;
+        }
+        self.settle_call(&mut receipt, outcome, json!({"cancelled_prompts": cancelled})).await
+    }
+
+    /// After an interrupt a run that was never seen to begin will not begin: without this, a session whose last call did
+    /// nothing would never be quiet again.
+    async fn note_interrupted(self: &Arc<Self>, server: &Arc<VerifiedServer>) {
+        if self.wait_settled(server).await.is_err() || self.observe(server).await.is_err() {
+            return;
+        }
+        let ended = {
+            let mut state = self.state();
+            let ended = state.status.is_terminal();
+            if ended {
+                state.quiet.note_step_over();
+            }
+            ended
+        };
+        if ended && let Err(refusal) = self.after_change(server).await {
+            tracing::warn!(session = self.id().as_str(), %refusal, "the interrupt's consequences could not be recorded");
+        }
+    }
+
+    /// Closes every queued prompt's receipt; says how many there were.
+    pub(crate) async fn cancel_queue(&self) -> Result<usize, Refusal> {
+        let queued: Vec<_> = self.state().queue.drain(..).collect();
+        let reason = Refusal::new(RefusalCode::Interrupted, "an interrupt came before the prompt was sent");
+        for prompt in &queued {
+            if let Some(record) = self.shared().records.receipt(&prompt.client_action_id).await?
+                && record.state == ReceiptState::Queued
+            {
+                let mut receipt = OpenReceipt::resume(&self.shared().records, record);
+                receipt.finish(ReceiptState::Rejected, Some(&reason), Value::Null).await?;
+            }
+        }
+        if !queued.is_empty() {
+            self.announce_change();
+        }
+        Ok(queued.len())
+    }
+}

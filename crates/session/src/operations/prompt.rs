@@ -1,0 +1,192 @@
+//! `session.prompt.send`: at once when the session is quiet, else in its turn.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rules::catalog::OnPending;
+use rules::log::{ExecutionStatus, LogEventKind};
+use rules::refusal::{Refusal, RefusalCode};
+use serde_json::{Value, json};
+use store::{ReceiptState, StepState};
+
+use super::Ask;
+use super::step::Step;
+use crate::records::OpenReceipt;
+use crate::server::VerifiedServer;
+use crate::session::{MAX_QUEUED_PROMPTS, QueuedPrompt, Session};
+use crate::upstream::{self, Failure};
+
+/// How long the rejection that a prompt asked for may take to show in the log.
+const REJECT_WAIT: Duration = Duration::from_secs(10);
+
+impl Session {
+    pub(crate) async fn prompt(
+        self: &Arc<Self>,
+        server: &Arc<VerifiedServer>,
+        ask: &Ask,
+        text: &str,
+        on_pending: OnPending,
+    ) -> Result<(), Refusal> {
+        let (running, waits) = {
+            let mut state = self.state();
+            let running = state.status == ExecutionStatus::Running || !state.quiet.is_quiet();
+            let waits = state.waiting(self.id().as_str()).is_some();
+            (running || !state.queue.is_empty(), waits)
+        };
+        if running {
+            return self.queue_prompt(ask, text).await;
+        }
+        if waits && on_pending == OnPending::Reject {
+            return self.reject_then_prompt(server, ask, text).await;
+        }
+        self.wait_settled(server).await?;
+        // Asked before anything is recorded: a refusal here does not use the key up.
+        let grant = self.ask_gate(server, Step::Message)?;
+        let record = ask.record(Some(self.id().as_str()), ReceiptState::InFlight);
+        let mut receipt = OpenReceipt::create(&self.shared().records, record).await?;
+        self.send_prompt(server, &mut receipt, grant, text).await
+    }
+
+    async fn queue_prompt(&self, ask: &Ask, text: &str) -> Result<(), Refusal> {
+        if self.state().queue.len() >= MAX_QUEUED_PROMPTS {
+            let detail = format!("{MAX_QUEUED_PROMPTS} prompts wait already; interrupt the session or wait");
+            return Err(Refusal::new(RefusalCode::QueueFull, detail));
+        }
+        let record = ask.record(Some(self.id().as_str()), ReceiptState::Queued);
+        OpenReceipt::create(&self.shared().records, record).await?;
+        let queued = QueuedPrompt { client_action_id: ask.client_action_id.clone(), text: text.to_owned() };
+        self.state().queue.push_back(queued);
+        self.announce_change();
+        // The turn may have ended while the prompt was being recorded.
+        self.mark_stale();
+        Ok(())
+    }
+
+    async fn reject_then_prompt(
+        self: &Arc<Self>,
+        server: &Arc<VerifiedServer>,
+        ask: &Ask,
+        text: &str,
+    ) -> Result<(), Refusal> {
+        let record = ask.record(Some(self.id().as_str()), ReceiptState::InFlight);
+        let mut receipt = OpenReceipt::create(&self.shared().records, record).await?;
+        receipt.step_intent("reject").await?;
+        if let Err(error) = server.client().reject(self.id(), Some("superseded by a new prompt")).await {
+            return self.settle_failure(&mut receipt, &error).await;
+        }
+        if !self.wait_nothing_waits(server).await? {
+            let reason = Refusal::new(RefusalCode::NoEvidence, "the rejection was sent and not seen in time");
+            receipt.step_outcome(StepState::Unknown, Some(&reason)).await?;
+            return receipt.finish(ReceiptState::OutcomeUnknown, Some(&reason), Value::Null).await;
+        }
+        receipt.step_outcome(StepState::Done, None).await?;
+        let granted = match self.wait_settled(server).await {
+            Ok(()) => self.ask_gate(server, Step::Message),
+            Err(refusal) => Err(refusal),
+        };
+        match granted {
+            Ok(grant) => self.send_prompt(server, &mut receipt, grant, text).await,
+            Err(refusal) => receipt.finish(ReceiptState::Rejected, Some(&refusal), Value::Null).await,
+        }
+    }
+
+    async fn wait_nothing_waits(self: &Arc<Self>, server: &Arc<VerifiedServer>) -> Result<bool, Refusal> {
+        let mut changes = self.watch_changes();
+        let deadline = tokio::time::Instant::now() + REJECT_WAIT;
+        self.observe(server).await?;
+        loop {
+            if self.state().branch()?.batch().is_empty() {
+                return Ok(true);
+            }
+            match tokio::time::timeout_at(deadline, changes.changed()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) | Err(_) => return Ok(false),
+            }
+        }
+    }
+
+    async fn send_prompt(
+        self: &Arc<Self>,
+        server: &Arc<VerifiedServer>,
+        receipt: &mut OpenReceipt,
+        grant: rules::gate::StepGrant,
+        text: &str,
+    ) -> Result<(), Refusal> {
+        receipt.step_intent("send_message").await?;
+        let before = self.state().mirror.events().len();
+        self.state().quiet.note_step_call();
+        let outcome = server.client().send_message(grant, self.id(), text).await;
+        match &outcome {
+            Ok(()) => self.mark_stale(),
+            Err(error) => match upstream::failure(error) {
+                Failure::NotSent | Failure::Refused => self.state().quiet.note_step_over(),
+                Failure::Unknown => {
+                    if self.message_arrived(server, before, text).await {
+                        receipt.step_outcome(StepState::Done, None).await?;
+                        return receipt.finish(ReceiptState::Applied, None, json!({"evidence": "event_log"})).await;
+                    }
+                }
+            },
+        }
+        self.settle_call(receipt, outcome, Value::Null).await
+    }
+
+    /// Whether the message stands in the log after the recorded point.
+    async fn message_arrived(self: &Arc<Self>, server: &Arc<VerifiedServer>, before: usize, text: &str) -> bool {
+        if self.pull(server).await.is_err() {
+            return false;
+        }
+        let state = self.state();
+        state.mirror.events().iter().skip(before).any(|event| match &event.kind {
+            LogEventKind::UserMessage { text: seen } => seen == text,
+            LogEventKind::Action(_)
+            | LogEventKind::Observation { .. }
+            | LogEventKind::UserReject { .. }
+            | LogEventKind::AgentError { .. }
+            | LogEventKind::AgentMessage { .. }
+            | LogEventKind::Status(_)
+            | LogEventKind::StateUpdate
+            | LogEventKind::Other => false,
+        })
+    }
+
+    /// Whether a queued prompt could go out now.
+    pub(crate) fn may_deliver(&self) -> bool {
+        let mut state = self.state();
+        !state.queue.is_empty()
+            && !state.closed
+            && state.quiet.is_quiet()
+            && state.status.is_terminal()
+            && state.waiting(self.id().as_str()).is_none()
+            && state.open_decisions.is_empty()
+    }
+
+    /// Sends the first queued prompt, under the lock and through the gate like any other.
+    pub(crate) async fn deliver_queued(self: &Arc<Self>, server: &Arc<VerifiedServer>) {
+        let _lock = self.lock.lock().await;
+        if !self.may_deliver() || !self.follows(server) {
+            return;
+        }
+        if let Err(refusal) = self.try_deliver(server).await {
+            tracing::debug!(session = self.id().as_str(), %refusal, "a queued prompt waits on");
+        }
+    }
+
+    async fn try_deliver(self: &Arc<Self>, server: &Arc<VerifiedServer>) -> Result<(), Refusal> {
+        self.wait_settled(server).await?;
+        self.observe(server).await?;
+        if !self.may_deliver() {
+            return Ok(());
+        }
+        let grant = self.ask_gate(server, Step::Message)?;
+        let Some(queued) = self.state().queue.pop_front() else { return Ok(()) };
+        let Some(record) = self.shared().records.receipt(&queued.client_action_id).await? else { return Ok(()) };
+        if record.state != ReceiptState::Queued {
+            return Ok(());
+        }
+        let mut receipt = OpenReceipt::resume(&self.shared().records, record);
+        self.send_prompt(server, &mut receipt, grant, &queued.text).await?;
+        self.announce_change();
+        Ok(())
+    }
+}

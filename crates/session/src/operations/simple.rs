@@ -1,0 +1,133 @@
+//! Operations of one call: rewind, resume, compact, model and title.
+
+use std::sync::Arc;
+
+use rules::log::ExecutionStatus;
+use rules::refusal::{Refusal, RefusalCode};
+use serde_json::{Value, json};
+use store::ReceiptState;
+
+use super::Ask;
+use super::step::Step;
+use crate::offer::can_resume;
+use crate::profile::choice_profile;
+use crate::records::OpenReceipt;
+use crate::server::{VerifiedServer, event_id as checked_event_id, profile_name};
+use crate::session::Session;
+
+impl Session {
+    async fn open(&self, ask: &Ask) -> Result<OpenReceipt, Refusal> {
+        let record = ask.record(Some(self.id().as_str()), ReceiptState::InFlight);
+        OpenReceipt::create(&self.shared().records, record).await
+    }
+
+    fn check_not_running(&self) -> Result<(), Refusal> {
+        let state = self.state();
+        if state.status == ExecutionStatus::Running || !state.quiet.is_quiet() {
+            return Err(Refusal::new(RefusalCode::SessionRunning, "the agent runs; wait for it or interrupt it"));
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn rewind(
+        self: &Arc<Self>,
+        server: &Arc<VerifiedServer>,
+        ask: &Ask,
+        event_id: &str,
+    ) -> Result<(), Refusal> {
+        self.check_not_running()?;
+        self.wait_settled(server).await?;
+        let is_safe = self.state().branch()?.safe_points().iter().any(|event| event.event_id == event_id);
+        if !is_safe {
+            let detail = format!("{event_id} is no safe point of the active branch; choose one of choices.rewind");
+            return Err(Refusal::new(RefusalCode::NotASafePoint, detail));
+        }
+        let target = checked_event_id(event_id)?;
+        let mut receipt = self.open(ask).await?;
+        receipt.step_intent("navigate").await?;
+        let outcome = server.client().navigate(self.id(), &target).await;
+        if let Ok(info) = &outcome {
+            let mut state = self.state();
+            state.leaf.clone_from(&info.leaf_event_id);
+            state.status = info.status;
+            state.info = Some(info.clone());
+        }
+        if outcome.as_ref().is_ok_and(|info| info.leaf_event_id.as_deref() != Some(event_id)) {
+            let reason = Refusal::new(RefusalCode::NoEvidence, "the server answered and its head is elsewhere");
+            return receipt.finish(ReceiptState::OutcomeUnknown, Some(&reason), Value::Null).await;
+        }
+        self.settle_call(&mut receipt, outcome.map(|_| ()), json!({"event_id": event_id})).await?;
+        self.after_change(server).await
+    }
+
+    pub(crate) async fn resume(self: &Arc<Self>, server: &Arc<VerifiedServer>, ask: &Ask) -> Result<(), Refusal> {
+        self.wait_settled(server).await?;
+        let grant = self.ask_gate(server, Step::Run)?;
+        if !can_resume(self.state().status) {
+            return Err(Refusal::new(RefusalCode::NotAdvertised, "the turn has ended; send a prompt to begin another"));
+        }
+        let mut receipt = self.open(ask).await?;
+        receipt.step_intent("run").await?;
+        self.state().quiet.note_step_call();
+        let outcome = server.client().run(grant, self.id()).await;
+        if outcome.as_ref().is_err_and(|error| !error.may_have_been_sent()) {
+            self.state().quiet.note_step_over();
+        }
+        self.mark_stale();
+        self.settle_call(&mut receipt, outcome, Value::Null).await
+    }
+
+    pub(crate) async fn compact(self: &Arc<Self>, server: &Arc<VerifiedServer>, ask: &Ask) -> Result<(), Refusal> {
+        self.wait_settled(server).await?;
+        let grant = self.ask_gate(server, Step::Condense)?;
+        let mut receipt = self.open(ask).await?;
+        receipt.step_intent("condense").await?;
+        self.state().quiet.note_step_call();
+        let outcome = server.client().condense(grant, self.id()).await;
+        if outcome.is_ok() || outcome.as_ref().is_err_and(|error| error.refused_status().is_some()) {
+            // It takes its step before it answers.
+            self.state().quiet.note_step_over();
+        }
+        self.mark_stale();
+        self.settle_call(&mut receipt, outcome, Value::Null).await
+    }
+
+    pub(crate) async fn set_model(
+        self: &Arc<Self>,
+        server: &Arc<VerifiedServer>,
+        ask: &Ask,
+        model: &str,
+    ) -> Result<(), Refusal> {
+        self.check_not_running()?;
+        let choices = self.shared().settings.model.as_ref().map(|model| model.choices.clone()).unwrap_or_default();
+        let position = choices.iter().position(|choice| choice == model).ok_or_else(|| {
+            Refusal::new(RefusalCode::ModelNotReviewed, format!("{model} is not among [model] choices"))
+        })?;
+        let profile = profile_name(&choice_profile(position))?;
+        let mut receipt = self.open(ask).await?;
+        receipt.step_intent("switch_profile").await?;
+        let outcome = server.client().switch_profile(self.id(), &profile).await;
+        self.settle_call(&mut receipt, outcome, json!({"model": model})).await?;
+        self.observe(server).await
+    }
+
+    pub(crate) async fn set_title(
+        self: &Arc<Self>,
+        server: &Arc<VerifiedServer>,
+        ask: &Ask,
+        title: &str,
+    ) -> Result<(), Refusal> {
+        let mut receipt = self.open(ask).await?;
+        receipt.step_intent("set_title").await?;
+        let outcome = server.client().set_title(self.id(), title).await;
+        if outcome.is_ok() {
+            let record = {
+                let mut state = self.state();
+                state.record.title = Some(title.to_owned());
+                state.record.clone()
+            };
+            self.shared().records.ledger(move |ledger| ledger.put_session(record)).await?;
+        }
+        self.settle_call(&mut receipt, outcome, json!({"title": title})).await
+    }
+}

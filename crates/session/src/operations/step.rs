@@ -1,0 +1,133 @@
+//! Asking the gate, and sending one step-causing call.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_contract::ContractError;
+use rules::approval::AcceptRequest;
+use rules::gate::{GateInput, StepGrant, StepRequest, gate};
+use rules::refusal::{Refusal, RefusalCode};
+use serde_json::Value;
+use store::{ReceiptState, StepState};
+
+use crate::clock;
+use crate::records::OpenReceipt;
+use crate::server::VerifiedServer;
+use crate::session::Session;
+use crate::upstream::{self, Failure};
+
+/// How long the server may take to wind the last run down once its status is terminal.
+const SETTLE_WAIT: Duration = Duration::from_secs(10);
+const SETTLE_POLL: Duration = Duration::from_millis(25);
+
+/// Which call the gate is asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Step<'a> {
+    Message,
+    Run,
+    Condense,
+    Accept { approval_id: &'a str, token_name: &'a str },
+}
+
+impl Session {
+    /// Asks the gate on what was just read.
+    ///
+    /// # Errors
+    /// Whatever speaks against it.
+    pub(crate) fn ask_gate(&self, server: &VerifiedServer, step: Step<'_>) -> Result<StepGrant, Refusal> {
+        let state = self.state();
+        let branch = state.branch()?;
+        let info = state
+            .info
+            .as_ref()
+            .ok_or_else(|| Refusal::new(RefusalCode::ServerUnavailable, "the conversation was not read yet"))?;
+        let request = match step {
+            Step::Message => StepRequest::Message,
+            Step::Run => StepRequest::Run,
+            Step::Condense => StepRequest::Condense,
+            Step::Accept { approval_id, token_name } => StepRequest::Accept(AcceptRequest {
+                approval_id,
+                token_name,
+                server_start_id: server.start_id(),
+                workdir: &state.record.workspace,
+                policy: &info.policy_kind,
+                now_ms: u64::try_from(clock::now_ms()).unwrap_or(0),
+                book: &state.book,
+                redactor: server.redactor(),
+            }),
+        };
+        let canaries = state.all_canaries();
+        gate(&GateInput {
+            session_id: self.id().as_str(),
+            request,
+            branch: &branch,
+            status: state.status,
+            quiet: state.quiet.state(),
+            sent: &state.sent,
+            blocked: state.blocked.as_ref(),
+            canaries: &canaries,
+        })
+    }
+
+    /// Waits until the server has wound its last run down: before that it answers success and does nothing.
+    ///
+    /// # Errors
+    /// `session_not_quiet` when it takes too long, `server_unavailable` when it cannot be asked.
+    pub(crate) async fn wait_settled(&self, server: &VerifiedServer) -> Result<(), Refusal> {
+        let control = server.owned().control();
+        let deadline = tokio::time::Instant::now() + SETTLE_WAIT;
+        loop {
+            let settled = control
+                .settled(self.id().as_str())
+                .await
+                .map_err(|error| Refusal::new(RefusalCode::ServerUnavailable, error.to_string()))?;
+            if settled {
+                return Ok(());
+            }
+            if tokio::time::Instant::now() >= deadline {
+                return Err(Refusal::new(RefusalCode::SessionNotQuiet, "the server is still ending its last run"));
+            }
+            tokio::time::sleep(SETTLE_POLL).await;
+        }
+    }
+
+    /// Records what came of a call, and closes the receipt with it.
+    pub(crate) async fn settle_call(
+        self: &Arc<Self>,
+        receipt: &mut OpenReceipt,
+        outcome: Result<(), ContractError>,
+        result: Value,
+    ) -> Result<(), Refusal> {
+        match outcome {
+            Ok(()) => {
+                receipt.step_outcome(StepState::Done, None).await?;
+                receipt.finish(ReceiptState::Applied, None, result).await
+            }
+            Err(error) => self.settle_failure(receipt, &error).await,
+        }
+    }
+
+    /// The same for a call that did not answer well.
+    pub(crate) async fn settle_failure(
+        self: &Arc<Self>,
+        receipt: &mut OpenReceipt,
+        error: &ContractError,
+    ) -> Result<(), Refusal> {
+        let reason = upstream::refusal(error);
+        match upstream::failure(error) {
+            Failure::NotSent => {
+                receipt.step_outcome(StepState::NotSent, Some(&reason)).await?;
+                receipt.finish(ReceiptState::Rejected, Some(&reason), Value::Null).await
+            }
+            Failure::Refused => {
+                receipt.step_outcome(StepState::Failed, Some(&reason)).await?;
+                receipt.finish(ReceiptState::Rejected, Some(&reason), Value::Null).await
+            }
+            Failure::Unknown => {
+                receipt.step_outcome(StepState::Unknown, Some(&reason)).await?;
+                let unknown = Refusal::new(RefusalCode::OutcomeUnknown, reason.detail);
+                receipt.finish(ReceiptState::OutcomeUnknown, Some(&unknown), Value::Null).await
+            }
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Durable records, reached from asynchronous code.
+
+use std::sync::Arc;
+
+use rules::refusal::{Refusal, RefusalCode};
+use serde_json::Value;
+use store::{Journal, Ledger, ReceiptRecord, ReceiptState, StepRecord, StepState, StoreError};
+
+use crate::clock;
+use crate::view::{ReceiptStep, ReceiptView};
+
+/// The two record files. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Records {
+    ledger: Arc<Ledger>,
+    journal: Arc<Journal>,
+}
+
+impl Records {
+    pub(crate) fn new(ledger: Ledger, journal: Journal) -> Self {
+        Self { ledger: Arc::new(ledger), journal: Arc::new(journal) }
+    }
+
+    /// Runs blocking work on the ledger.
+    pub(crate) async fn ledger<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Ledger) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let ledger = Arc::clone(&self.ledger);
+        settle(tokio::task::spawn_blocking(move || work(&ledger)).await)
+    }
+
+    /// Runs blocking work on the journal.
+    pub(crate) async fn journal<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Journal) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let journal = Arc::clone(&self.journal);
+        settle(tokio::task::spawn_blocking(move || work(&journal)).await)
+    }
+
+    /// The receipt of a key, if there is one.
+    pub(crate) async fn receipt(&self, client_action_id: &str) -> Result<Option<ReceiptRecord>, Refusal> {
+        let id = client_action_id.to_owned();
+        self.ledger(move |ledger| ledger.receipt(&id)).await
+    }
+}
+
+fn settle<T>(joined: Result<Result<T, StoreError>, tokio::task::JoinError>) -> Result<T, Refusal> {
+    match joined {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) => Err(Refusal::new(RefusalCode::StoreFailed, error.to_string())),
+        Err(error) => Err(Refusal::new(RefusalCode::Internal, error.to_string())),
+    }
+}
+
+/// A receipt while its operation is carried out: every change is durable before the next thing happens.
+pub(crate) struct OpenReceipt {
+    records: Records,
+    record: ReceiptRecord,
+}
+
+impl OpenReceipt {
+    /// Writes the intent. From here on the key is used.
+    ///
+    /// # Errors
+    /// `store_failed`; nothing was recorded then.
+    pub(crate) async fn create(records: &Records, record: ReceiptRecord) -> Result<Self, Refusal> {
+        let stored = record.clone();
+        records.ledger(move |ledger| ledger.insert_receipt(stored)).await?;
+        Ok(Self { records: records.clone(), record })
+    }
+
+    /// Takes up a receipt that is stored already.
+    pub(crate) fn resume(records: &Records, record: ReceiptRecord) -> Self {
+        Self { records: records.clone(), record }
+    }
+
+    /// A step is about to be sent: durable before it is.
+    pub(crate) async fn step_intent(&mut self, name: &str) -> Result<(), Refusal> {
+        let step = StepRecord { name: name.to_owned(), state: StepState::Intent, code: None, detail: None };
+        self.record.steps.push(step);
+        self.record.state = ReceiptState::InFlight;
+        self.save().await
+    }
+
+    /// What came of the last step.
+    pub(crate) async fn step_outcome(&mut self, state: StepState, reason: Option<&Refusal>) -> Result<(), Refusal> {
+        if let Some(step) = self.record.steps.last_mut() {
+            step.state = state;
+            step.code = reason.map(|reason| reason.code.as_str().to_owned());
+            step.detail = reason.map(|reason| reason.detail.clone());
+        }
+        self.save().await
+    }
+
+    /// Closes the receipt.
+    pub(crate) async fn finish(
+        &mut self,
+        state: ReceiptState,
+        reason: Option<&Refusal>,
+        result: Value,
+    ) -> Result<(), Refusal> {
+        self.record.state = state;
+        self.record.code = reason.map(|reason| reason.code.as_str().to_owned());
+        self.record.detail = reason.map(|reason| reason.detail.clone());
+        self.record.result_json = (!result.is_null()).then(|| result.to_string());
+        self.save().await
+    }
+
+    async fn save(&mut self) -> Result<(), Refusal> {
+        self.record.updated_at_ms = clock::now_ms();
+        let stored = self.record.clone();
+        self.records.ledger(move |ledger| ledger.update_receipt(stored)).await
+    }
+}
+
+/// A receipt as clients see it.
+pub(crate) fn view(record: &ReceiptRecord, replayed: bool) -> ReceiptView {
+    ReceiptView {
+        client_action_id: record.client_action_id.clone(),
+        session_id: record.session_id.clone(),
+        operation_id: record.operation_id.clone(),
+        state: record.state.as_str().to_owned(),
+        code: record.code.clone(),
+        detail: record.detail.clone(),
+        steps: record
+            .steps
+            .iter()
+            .map(|step| ReceiptStep {
+                name: step.name.clone(),
+                state: step.state.as_str().to_owned(),
+                code: step.code.clone(),
+            })
+            .collect(),
+        result: record.result_json.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or(Value::Null),
+        created_at: clock::rfc3339(record.created_at_ms),
+        updated_at: clock::rfc3339(record.updated_at_ms),
+        replayed,
+    }
+}

@@ -1,0 +1,303 @@
+//! One owned server: started, proved, set up. Only what passed its canaries is handed out.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use agent_contract::{Client, EventId, ProfileName, SetupClient};
+use host::Secret;
+use process::launch::{ExitReport, LaunchSpec, OwnedServer, Program, StopReport};
+use rules::canary::{CanaryId, CanaryResult, CanaryScope};
+use rules::redact::Redactor;
+use rules::refusal::{Refusal, RefusalCode};
+use tokio::sync::watch;
+
+use crate::clock;
+use crate::profile::{Provider, ReviewedProfile};
+use crate::shared::Shared;
+use crate::{profile, server_canaries, workspace};
+
+/// Bytes of randomness in a session key.
+const SESSION_KEY_BYTES: usize = 32;
+/// How often a starting server is asked whether it answers yet.
+const READY_POLL: Duration = Duration::from_millis(100);
+/// How long a server may take to end after the polite signal.
+pub(crate) const STOP_GRACE: Duration = Duration::from_secs(8);
+/// Canary results older than this are read again.
+pub(crate) const CANARY_REFRESH: Duration = Duration::from_secs(120);
+/// Canary results older than this prove nothing.
+pub(crate) const CANARY_EXPIRY_MS: i64 = 300_000;
+
+/// Canary results and when they were read.
+#[derive(Debug, Clone)]
+pub(crate) struct ReadCanaries {
+    pub(crate) results: Vec<CanaryResult>,
+    pub(crate) read_at_ms: i64,
+}
+
+/// A server whose canaries passed when it was started. A restart makes another one.
+pub(crate) struct VerifiedServer {
+    owned: OwnedServer,
+    client: Client,
+    workspace: PathBuf,
+    profile: ReviewedProfile,
+    provider: Provider,
+    redactor: Arc<Redactor>,
+    canaries: Mutex<ReadCanaries>,
+    exited: watch::Receiver<Option<ExitReport>>,
+}
+
+impl VerifiedServer {
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    pub(crate) fn owned(&self) -> &OwnedServer {
+        &self.owned
+    }
+
+    pub(crate) fn workspace(&self) -> &Path {
+        &self.workspace
+    }
+
+    /// The agent profile every session on it must have been launched from.
+    pub(crate) fn profile(&self) -> &ReviewedProfile {
+        &self.profile
+    }
+
+    /// Reads about the model provider.
+    pub(crate) fn provider(&self) -> &Provider {
+        &self.provider
+    }
+
+    /// Knows every live secret, this start's session key too.
+    pub(crate) fn redactor(&self) -> &Redactor {
+        &self.redactor
+    }
+
+    /// Random for each start.
+    pub(crate) fn start_id(&self) -> &str {
+        self.owned.server_start_id()
+    }
+
+    /// Installation and server canaries, as last read.
+    pub(crate) fn canaries(&self) -> ReadCanaries {
+        self.canaries.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether its process has ended.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.exited.borrow().is_some()
+    }
+
+    /// Resolves once its process has ended.
+    pub(crate) async fn gone(&self) {
+        let mut exited = self.exited.clone();
+        // An error means that the watcher itself is gone, which happens only after the end.
+        drop(exited.wait_for(Option::is_some).await);
+    }
+
+    /// How it ended, once it has.
+    pub(crate) fn exit_report(&self) -> Option<ExitReport> {
+        self.exited.borrow().clone()
+    }
+
+    /// Ends it and everything it started.
+    pub(crate) async fn stop(&self) -> StopReport {
+        self.owned.stop(STOP_GRACE).await
+    }
+
+    /// Reads the server canaries again. A failure of identity, listener or authentication kills the server.
+    ///
+    /// # Errors
+    /// The first failure.
+    pub(crate) async fn refresh_canaries(&self, shared: &Shared) -> Result<(), Refusal> {
+        let mut results: Vec<CanaryResult> =
+            self.canaries().results.into_iter().filter(|result| is_installation(result)).collect();
+        results.extend(server_canaries::read(shared.contract, &self.client, &self.owned).await);
+        let verdict = rules::canary::passed(&results, &[CanaryScope::Installation, CanaryScope::Server]);
+        let fatal = results.iter().any(|result| !result.passed && result.canary.failure_ends_server());
+        *self.canaries.lock().unwrap_or_else(PoisonError::into_inner) =
+            ReadCanaries { results, read_at_ms: clock::now_ms() };
+        if fatal {
+            // It is not asked to stop: what it is cannot be trusted any more.
+            self.owned.stop(Duration::ZERO).await;
+        }
+        verdict
+    }
+}
+
+fn is_installation(result: &CanaryResult) -> bool {
+    result.canary.scope() == CanaryScope::Installation
+}
+
+/// A start that did not lead to a usable server, with what was learned on the way.
+pub(crate) struct FailedStart {
+    pub(crate) refusal: Refusal,
+    pub(crate) canaries: Vec<CanaryResult>,
+}
+
+impl From<Refusal> for FailedStart {
+    fn from(refusal: Refusal) -> Self {
+        Self { refusal, canaries: Vec::new() }
+    }
+}
+
+/// Starts the server of a workspace, proves it, and sets its profiles up. What fails is ended.
+pub(crate) async fn start(shared: &Shared, directory: &Path) -> Result<VerifiedServer, FailedStart> {
+    let findings = workspace::scan(directory)?;
+    let content = rules::canary::workspace_content(&findings, &shared.settings.approval.reviewed_content);
+    if let Some(refusal) = content.refusal() {
+        return Err(FailedStart { refusal, canaries: vec![content] });
+    }
+    let program = program(shared)?;
+    let installation = {
+        let program = program.clone();
+        tokio::task::spawn_blocking(move || server_canaries::installation(&program))
+            .await
+            .unwrap_or_else(|error| CanaryResult::unreadable(CanaryId::Installation, error.to_string()))
+    };
+    if let Some(refusal) = installation.refusal() {
+        return Err(FailedStart { refusal, canaries: vec![installation] });
+    }
+    let deadline = Instant::now() + Duration::from_secs(shared.settings.agent_server.start_timeout_s);
+    let session_key = Arc::new(Secret::random_hex(SESSION_KEY_BYTES).map_err(no_randomness)?);
+    let redactor = Arc::new(shared.redactor(&session_key));
+    let owned = launch(shared, directory, program, &session_key, &redactor).await?;
+    match prove(shared, directory, &owned, &session_key, deadline).await {
+        Ok(proved) => {
+            let mut results = vec![installation];
+            results.extend(proved.canaries);
+            let exited = owned.exited();
+            Ok(VerifiedServer {
+                owned,
+                client: proved.client,
+                workspace: directory.to_path_buf(),
+                profile: proved.profile,
+                provider: proved.provider,
+                redactor,
+                canaries: Mutex::new(ReadCanaries { results, read_at_ms: clock::now_ms() }),
+                exited,
+            })
+        }
+        Err(failed) => {
+            owned.stop(Duration::ZERO).await;
+            Err(failed)
+        }
+    }
+}
+
+struct Proved {
+    client: Client,
+    profile: ReviewedProfile,
+    provider: Provider,
+    canaries: Vec<CanaryResult>,
+}
+
+async fn prove(
+    shared: &Shared,
+    directory: &Path,
+    owned: &OwnedServer,
+    session_key: &Arc<Secret>,
+    deadline: Instant,
+) -> Result<Proved, FailedStart> {
+    let client = Client::new(shared.contract, owned.port(), Arc::clone(session_key));
+    wait_until_ready(owned, &client, deadline).await?;
+    let canaries = server_canaries::read(shared.contract, &client, owned).await;
+    if let Err(refusal) = rules::canary::passed(&canaries, &[CanaryScope::Server]) {
+        return Err(FailedStart { refusal, canaries });
+    }
+    let setup = SetupClient::new(shared.contract, owned.port(), Arc::clone(session_key));
+    match profile::set_up(shared, &setup).await {
+        Ok(profile) => {
+            tracing::info!(workspace = %directory.display(), pid = owned.pid(), "the server is proved and ready");
+            Ok(Proved { client, profile, provider: Provider::new(setup), canaries })
+        }
+        Err(refusal) => Err(FailedStart { refusal, canaries }),
+    }
+}
+
+fn program(shared: &Shared) -> Result<Program, Refusal> {
+    let version = shared.contract.version();
+    if let Some(executable) = &shared.settings.agent_server.executable {
+        let own = process::own::inspect_executable(executable)
+            .map_err(|error| Refusal::new(RefusalCode::ServerNotInstalled, error.to_string()))?;
+        for (name, reviewed) in shared.contract.distributions() {
+            let found = own.distributions.get(name).map_or("none", String::as_str);
+            if found != reviewed {
+                let detail = format!("{name} is {found}, reviewed is {reviewed}; install the reviewed version");
+                return Err(Refusal::new(RefusalCode::VersionMismatch, detail));
+            }
+        }
+        return Ok(Program::Own(own));
+    }
+    let request = process::install::InstallRequest {
+        state_dir: shared.install_dir.clone(),
+        version: version.to_owned(),
+        requirements: shared.contract.requirements_lock(),
+        build_requirements: shared.contract.build_requirements_lock(),
+        python: None,
+    };
+    process::install::find_for(&request).map(Program::Managed).ok_or_else(|| {
+        let detail = format!("Agent Server {version} is not installed; run `gatepost server install`");
+        Refusal::new(RefusalCode::ServerNotInstalled, detail)
+    })
+}
+
+async fn launch(
+    shared: &Shared,
+    directory: &Path,
+    program: Program,
+    session_key: &Arc<Secret>,
+    redactor: &Arc<Redactor>,
+) -> Result<OwnedServer, Refusal> {
+    let spec = LaunchSpec {
+        program,
+        version: shared.contract.version().to_owned(),
+        startup_module: shared.contract.startup_module().to_owned(),
+        data_dir: process::launch::data_dir(&shared.settings.paths.state_dir, directory),
+        runtime_dir: Some(shared.settings.paths.runtime_dir.clone()),
+        path: shared.path.clone(),
+        session_key: Arc::clone(session_key),
+        secret_key: Arc::clone(&shared.secret_key),
+        redactor: Arc::clone(redactor),
+        start_timeout: Duration::from_secs(shared.settings.agent_server.start_timeout_s),
+    };
+    process::launch::launch(&shared.spawner, spec)
+        .await
+        .map_err(|error| Refusal::new(RefusalCode::ServerStartFailed, error.to_string()))
+}
+
+/// The server has announced itself; now it must answer.
+async fn wait_until_ready(owned: &OwnedServer, client: &Client, deadline: Instant) -> Result<(), Refusal> {
+    loop {
+        let error = match client.server_info().await {
+            Ok(_) => return Ok(()),
+            Err(error) => error,
+        };
+        if let Some(report) = owned.exited().borrow().as_ref() {
+            let status = report.status.map_or_else(|| "status unknown".to_owned(), |status| status.to_string());
+            let detail = format!("the server ended before it answered ({status}):\n{}", report.log_tail.join("\n"));
+            return Err(Refusal::new(RefusalCode::ServerStartFailed, detail));
+        }
+        if Instant::now() >= deadline {
+            let detail = format!("the server did not answer in time ({error}):\n{}", owned.log_tail().join("\n"));
+            return Err(Refusal::new(RefusalCode::ServerStartFailed, detail));
+        }
+        tokio::time::sleep(READY_POLL).await;
+    }
+}
+
+fn no_randomness(error: std::io::Error) -> Refusal {
+    Refusal::new(RefusalCode::Internal, error.to_string())
+}
+
+/// A name that is fixed in this program or checked by its configuration.
+pub(crate) fn profile_name(name: &str) -> Result<ProfileName, Refusal> {
+    ProfileName::parse(name).map_err(|error| Refusal::new(RefusalCode::Internal, error.to_string()))
+}
+
+/// An event id of the server's own log.
+pub(crate) fn event_id(id: &str) -> Result<EventId, Refusal> {
+    EventId::parse(id).map_err(|error| Refusal::new(RefusalCode::UpstreamMalformed, error.to_string()))
+}

@@ -1,0 +1,194 @@
+//! One session: what is known of its conversation, and the lock under which it is changed.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use agent_contract::{ConversationInfo, SessionId};
+use rules::approval::ApprovalBook;
+use rules::canary::CanaryResult;
+use rules::log::ExecutionStatus;
+use rules::quiet::QuietTracker;
+use rules::refusal::Refusal;
+use serde_json::Value;
+use store::SessionRecord;
+use tokio::sync::{Notify, watch};
+
+use crate::mirror::Mirror;
+use crate::offer::Waiting;
+use crate::server::VerifiedServer;
+use crate::shared::Shared;
+
+/// Prompts that may wait in one session.
+pub(crate) const MAX_QUEUED_PROMPTS: usize = 32;
+
+/// A prompt that waits for the agent to be quiet. Its text stands in the ledger.
+#[derive(Debug, Clone)]
+pub(crate) struct QueuedPrompt {
+    pub(crate) client_action_id: String,
+    pub(crate) text: String,
+}
+
+/// An accept that was sent and whose evidence has not been seen.
+#[derive(Debug, Clone)]
+pub(crate) struct OpenDecision {
+    pub(crate) client_action_id: String,
+    pub(crate) approval_id: String,
+    pub(crate) event_ids: Vec<String>,
+    pub(crate) server_start_id: String,
+}
+
+/// Everything that changes. Held for moments only, never across a wait.
+pub(crate) struct State {
+    pub(crate) record: SessionRecord,
+    pub(crate) mirror: Mirror,
+    /// The server's head: of the last read, moved on by every branch event since.
+    pub(crate) leaf: Option<String>,
+    /// The last read of the conversation.
+    pub(crate) info: Option<ConversationInfo>,
+    /// The newest status of the log, or of a later read.
+    pub(crate) status: ExecutionStatus,
+    pub(crate) quiet: QuietTracker,
+    pub(crate) canaries: Vec<CanaryResult>,
+    pub(crate) blocked: Option<Refusal>,
+    pub(crate) book: ApprovalBook,
+    /// The waiting batch that readers were told of last.
+    pub(crate) announced: Option<Waiting>,
+    /// Every action whose accept was ever sent.
+    pub(crate) sent: BTreeSet<String>,
+    /// Events that were there before gatepost watched.
+    pub(crate) baseline: BTreeSet<String>,
+    pub(crate) open_decisions: Vec<OpenDecision>,
+    pub(crate) queue: VecDeque<QueuedPrompt>,
+    /// The newest usage figures of the log, redacted.
+    pub(crate) usage: Value,
+    pub(crate) generation: u64,
+    pub(crate) generation_basis: String,
+    pub(crate) observed_at_ms: i64,
+    pub(crate) server: Option<Arc<VerifiedServer>>,
+    pub(crate) closed: bool,
+}
+
+/// A session. Mutations hold [`Session::lock`]; reads of the log hold [`Session::reading`].
+pub(crate) struct Session {
+    id: SessionId,
+    workspace: PathBuf,
+    shared: Arc<Shared>,
+    pub(crate) lock: tokio::sync::Mutex<()>,
+    pub(crate) reading: tokio::sync::Mutex<()>,
+    /// Held while the session is put on a server.
+    pub(crate) binding: tokio::sync::Mutex<()>,
+    state: Mutex<State>,
+    /// Counts changes that a waiting reader may want to see.
+    changes: watch::Sender<u64>,
+    stale: Arc<Notify>,
+    is_stale: AtomicBool,
+}
+
+impl Session {
+    pub(crate) fn new(shared: &Arc<Shared>, id: SessionId, record: SessionRecord, sent: BTreeSet<String>) -> Arc<Self> {
+        let lifetime_ms = shared.settings.approval.expires_min.saturating_mul(60_000);
+        Arc::new(Self {
+            id,
+            workspace: PathBuf::from(&record.workspace),
+            shared: Arc::clone(shared),
+            lock: tokio::sync::Mutex::new(()),
+            reading: tokio::sync::Mutex::new(()),
+            binding: tokio::sync::Mutex::new(()),
+            state: Mutex::new(State {
+                closed: record.closed_at_ms.is_some(),
+                record,
+                mirror: Mirror::default(),
+                leaf: None,
+                info: None,
+                status: ExecutionStatus::Unknown,
+                quiet: QuietTracker::new(),
+                canaries: Vec::new(),
+                blocked: None,
+                book: ApprovalBook::new(lifetime_ms),
+                announced: None,
+                sent,
+                baseline: BTreeSet::new(),
+                open_decisions: Vec::new(),
+                queue: VecDeque::new(),
+                usage: Value::Null,
+                generation: 1,
+                generation_basis: String::new(),
+                observed_at_ms: 0,
+                server: None,
+            }),
+            changes: watch::Sender::new(0),
+            stale: Arc::new(Notify::new()),
+            is_stale: AtomicBool::new(false),
+        })
+    }
+
+    pub(crate) fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    pub(crate) fn workspace(&self) -> &Path {
+        &self.workspace
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// The state, for a moment.
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes whoever waits for something new.
+    pub(crate) fn announce_change(&self) {
+        self.changes.send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    /// For waiting until something changes.
+    pub(crate) fn watch_changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// The log has more than was read.
+    pub(crate) fn mark_stale(&self) {
+        self.is_stale.store(true, Ordering::Release);
+        self.stale.notify_one();
+    }
+
+    /// Whether the stream told of something that was not read yet; a read that begins now answers for it.
+    pub(crate) fn take_stale(&self) -> bool {
+        self.is_stale.swap(false, Ordering::AcqRel)
+    }
+
+    /// For a view of the session: reads what the stream told of, when anything. A failed read leaves the view as it is.
+    pub(crate) async fn catch_up(self: &Arc<Self>) {
+        let server = self.state().server.clone();
+        if let Some(server) = server
+            && self.take_stale()
+            && let Err(refusal) = self.pull(&server).await
+        {
+            tracing::debug!(session = self.id().as_str(), %refusal, "the log could not be read");
+        }
+    }
+
+    pub(crate) fn stale_signal(&self) -> Arc<Notify> {
+        Arc::clone(&self.stale)
+    }
+
+    /// Whether this is still the server the session is on, and the session is open.
+    pub(crate) fn follows(&self, server: &Arc<VerifiedServer>) -> bool {
+        let state = self.state();
+        !state.closed && state.server.as_ref().is_some_and(|current| Arc::ptr_eq(current, server))
+    }
+
+    /// Whether a turn goes on, a decision is open or a prompt waits.
+    pub(crate) fn is_busy(&self) -> bool {
+        let state = self.state();
+        !state.quiet.is_quiet()
+            || state.status == ExecutionStatus::Running
+            || !state.open_decisions.is_empty()
+            || !state.queue.is_empty()
+    }
+}

@@ -1,0 +1,214 @@
+//! Creating, attaching and closing sessions.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use agent_contract::{NewConversation, SessionId};
+use rules::catalog::{OnPending, OperationInput, validate_prompt, validate_session_id, validate_title};
+use rules::refusal::{Refusal, RefusalCode};
+use rules::role::{Role, authorize};
+use serde_json::json;
+use store::{SessionOrigin, SessionRecord};
+
+use crate::server::VerifiedServer;
+use crate::session::Session;
+use crate::supervisor::{Supervisor, resolve_workspace};
+use crate::view::{ActionRequest, AttachSession, Caller, CreateSession, SessionSnapshot};
+use crate::{clock, profile, upstream};
+
+impl Supervisor {
+    /// Creates a session; the same id again is the same session (then `false`). Never takes up a conversation that the
+    /// server already had.
+    ///
+    /// # Errors
+    /// Any refusal of the request, of the server's start, or of the new session's canaries.
+    pub async fn create_session(
+        &self,
+        caller: &Caller,
+        request: CreateSession,
+    ) -> Result<(SessionSnapshot, bool), Refusal> {
+        authorize(caller.roles, Role::Operator)?;
+        if let Some(title) = &request.title {
+            validate_title(title)?;
+        }
+        if let Some(prompt) = &request.prompt {
+            validate_prompt(prompt)?;
+        }
+        let session_id = match &request.session_id {
+            Some(id) => {
+                validate_session_id(id)?;
+                id.clone()
+            }
+            None => uuid::Uuid::new_v4().to_string(),
+        };
+        let workspace = resolve_workspace(self.shared(), &request.workspace)?;
+        if let Some(known) = self.known_session(&session_id, &workspace).await? {
+            return Ok((self.snapshot(&known).await?, false));
+        }
+        let supervisor = self.clone();
+        let (caller, id) = (caller.clone(), session_id.clone());
+        let task = tokio::spawn(async move { supervisor.create(&caller, &id, &workspace, request).await });
+        task.await.map_err(|error| Refusal::new(RefusalCode::Internal, error.to_string()))??;
+        Ok((self.snapshot(&session_id).await?, true))
+    }
+
+    async fn known_session(&self, session_id: &str, workspace: &Path) -> Result<Option<String>, Refusal> {
+        let id = session_id.to_owned();
+        let Some(record) = self.shared().records.ledger(move |ledger| ledger.session(&id)).await? else {
+            return Ok(None);
+        };
+        if Path::new(&record.workspace) != workspace {
+            let detail = format!("session {session_id} stands in {}", record.workspace);
+            return Err(Refusal::new(RefusalCode::SessionExists, detail));
+        }
+        if record.closed_at_ms.is_some() {
+            return Err(Refusal::new(RefusalCode::SessionClosed, format!("session {session_id} was closed")));
+        }
+        Ok(Some(record.session_id))
+    }
+
+    async fn create(
+        &self,
+        caller: &Caller,
+        session_id: &str,
+        workspace: &Path,
+        request: CreateSession,
+    ) -> Result<(), Refusal> {
+        profile::configured(self.shared())?;
+        let server = self.inner.servers.ensure(workspace).await?;
+        let id = parse_id(session_id)?;
+        let new = NewConversation {
+            id: id.clone(),
+            workspace_dir: workspace.to_string_lossy().into_owned(),
+            profile_id: server.profile().id.clone(),
+        };
+        let created = server.client().create_conversation(&new).await.map_err(|error| upstream::refusal(&error))?;
+        if !created.is_new {
+            let detail = format!("the server has a conversation {session_id} already; attach to it");
+            return Err(Refusal::new(RefusalCode::SessionExists, detail));
+        }
+        if let Some(title) = &request.title {
+            server.client().set_title(&id, title).await.map_err(|error| upstream::refusal(&error))?;
+        }
+        let record = record(session_id, workspace, request.title.clone(), SessionOrigin::Created);
+        let session = self.enter(&server, id, record).await?;
+        session.check_unblocked()?;
+        if let Some(text) = request.prompt {
+            let input = OperationInput::PromptSend { text, on_pending: OnPending::Refuse };
+            let action = ActionRequest {
+                session_id: Some(session_id.to_owned()),
+                input,
+                client_action_id: format!("session-start:{session_id}"),
+                capability_generation: self.generation(session_id),
+            };
+            // Boxed: an operation may in turn come here.
+            Box::pin(self.act(caller, action)).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes up a conversation that the server has: one read of it, nothing created.
+    ///
+    /// # Errors
+    /// As [`Self::create_session`]; `conversation_not_found`.
+    pub async fn attach_session(&self, caller: &Caller, request: AttachSession) -> Result<SessionSnapshot, Refusal> {
+        authorize(caller.roles, Role::Operator)?;
+        validate_session_id(&request.conversation_id)?;
+        let workspace = resolve_workspace(self.shared(), &request.workspace)?;
+        let session_id = request.conversation_id;
+        if self.shared().session(&session_id).is_some() {
+            self.known_session(&session_id, &workspace).await?;
+            return self.snapshot(&session_id).await;
+        }
+        let supervisor = self.clone();
+        let id = session_id.clone();
+        let task = tokio::spawn(async move { supervisor.attach(&id, &workspace).await });
+        task.await.map_err(|error| Refusal::new(RefusalCode::Internal, error.to_string()))??;
+        self.snapshot(&session_id).await
+    }
+
+    async fn attach(&self, session_id: &str, workspace: &Path) -> Result<(), Refusal> {
+        let server = self.inner.servers.ensure(workspace).await?;
+        let id = parse_id(session_id)?;
+        let info = server.client().conversation(&id).await.map_err(|error| upstream::refusal(&error))?;
+        let mut record = record(session_id, workspace, info.title.clone(), SessionOrigin::Attached);
+        record.baseline_event_id = info.leaf_event_id;
+        self.enter(&server, id, record).await?;
+        Ok(())
+    }
+
+    /// Records a session and puts it on its server.
+    async fn enter(
+        &self,
+        server: &Arc<VerifiedServer>,
+        id: SessionId,
+        record: SessionRecord,
+    ) -> Result<Arc<Session>, Refusal> {
+        let stored = record.clone();
+        self.shared().records.ledger(move |ledger| ledger.put_session(stored)).await?;
+        let session = self.shared().enter(Session::new(self.shared(), id, record, BTreeSet::new()));
+        session.bind(server).await?;
+        Ok(session)
+    }
+
+    /// Closes a session: a turn that goes on is interrupted, queued prompts are cancelled. With `delete` the
+    /// conversation is removed from the server as well; otherwise it is kept there.
+    ///
+    /// # Errors
+    /// `session_not_found`, `not_permitted`, an upstream refusal, `store_failed`.
+    pub async fn close_session(&self, caller: &Caller, session_id: &str, delete: bool) -> Result<(), Refusal> {
+        authorize(caller.roles, Role::Operator)?;
+        let session = self.find(session_id)?;
+        session.cancel_queue().await?;
+        let mut server = session.state().server.clone();
+        if delete && server.is_none() {
+            server = Some(self.inner.servers.ensure(session.workspace()).await?);
+        }
+        if let Some(server) = server.filter(|server| !server.is_gone()) {
+            // Whether anything runs is not asked: nothing may go on unseen.
+            if let Err(error) = server.owned().control().revoke().await {
+                tracing::warn!(session = session_id, %error, "unused grants could not be revoked; the server is ended");
+                server.stop().await;
+            }
+            if session.is_busy() {
+                server.client().interrupt(session.id()).await.map_err(|error| upstream::refusal(&error))?;
+            }
+            if delete {
+                server.client().delete(session.id()).await.map_err(|error| upstream::refusal(&error))?;
+            }
+        }
+        let id = session_id.to_owned();
+        self.shared().records.ledger(move |ledger| ledger.close_session(&id, clock::now_ms())).await?;
+        {
+            let mut state = session.state();
+            state.closed = true;
+            state.server = None;
+        }
+        session.note_event("lifecycle", json!({"event": "session_closed", "deleted": delete})).await?;
+        session.mark_stale();
+        if delete {
+            let id = session_id.to_owned();
+            self.shared().records.journal(move |journal| journal.remove_session(&id)).await?;
+        }
+        self.shared().remove(session_id);
+        Ok(())
+    }
+}
+
+fn parse_id(session_id: &str) -> Result<SessionId, Refusal> {
+    SessionId::parse(session_id).map_err(|error| Refusal::new(RefusalCode::InvalidValue, error.to_string()))
+}
+
+fn record(session_id: &str, workspace: &Path, title: Option<String>, origin: SessionOrigin) -> SessionRecord {
+    SessionRecord {
+        session_id: session_id.to_owned(),
+        workspace: PathBuf::from(workspace).to_string_lossy().into_owned(),
+        title,
+        origin,
+        parent_session_id: None,
+        baseline_event_id: None,
+        created_at_ms: clock::now_ms(),
+        closed_at_ms: None,
+    }
+}

@@ -1,0 +1,111 @@
+//! What every part of the controller works with.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use agent_contract::Contract;
+use host::sign::SigningKey;
+use host::{Secret, Spawner};
+use rules::redact::Redactor;
+use settings::Settings;
+
+use crate::records::Records;
+use crate::session::Session;
+
+/// Everything the controller is given at its start.
+pub struct Dependencies {
+    /// The validated configuration.
+    pub settings: Settings,
+    /// Directory below whose `servers/` the managed installs stand; the state directory unless told otherwise.
+    pub install_dir: PathBuf,
+    /// The reviewed contract that is used.
+    pub contract: &'static Contract,
+    /// Starts servers.
+    pub spawner: Spawner,
+    /// Receipts, sessions, accepts.
+    pub ledger: store::Ledger,
+    /// Events.
+    pub journal: store::Journal,
+    /// Key of what the servers store; made once.
+    pub secret_key: Arc<Secret>,
+    /// The owner's token.
+    pub owner_token: Arc<Secret>,
+    /// The model's key, if one is configured.
+    pub model_key: Option<Arc<Secret>>,
+    /// Signs attestations.
+    pub signing_key: SigningKey,
+    /// PATH of servers and of the agent's commands.
+    pub path: std::ffi::OsString,
+    /// Version of gatepost.
+    pub version: &'static str,
+}
+
+/// [`Dependencies`], arranged for sharing.
+pub(crate) struct Shared {
+    pub(crate) settings: Settings,
+    pub(crate) install_dir: PathBuf,
+    pub(crate) contract: &'static Contract,
+    pub(crate) spawner: Spawner,
+    pub(crate) records: Records,
+    pub(crate) secret_key: Arc<Secret>,
+    pub(crate) owner_token: Arc<Secret>,
+    pub(crate) model_key: Option<Arc<Secret>>,
+    pub(crate) signing_key: SigningKey,
+    pub(crate) path: std::ffi::OsString,
+    pub(crate) version: &'static str,
+    sessions: Mutex<BTreeMap<String, Arc<Session>>>,
+}
+
+impl Shared {
+    /// Every session, by id.
+    pub(crate) fn sessions(&self) -> Vec<Arc<Session>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    /// One session.
+    pub(crate) fn session(&self, session_id: &str) -> Option<Arc<Session>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner).get(session_id).cloned()
+    }
+
+    /// Takes a session in, or gives the one that has its id already.
+    pub(crate) fn enter(&self, session: Arc<Session>) -> Arc<Session> {
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(sessions.entry(session.id().as_str().to_owned()).or_insert(session))
+    }
+
+    /// Forgets a session whose conversation was removed.
+    pub(crate) fn remove(&self, session_id: &str) {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner).remove(session_id);
+    }
+
+    pub(crate) fn new(from: Dependencies) -> Self {
+        Self {
+            settings: from.settings,
+            install_dir: from.install_dir,
+            contract: from.contract,
+            spawner: from.spawner,
+            records: Records::new(from.ledger, from.journal),
+            secret_key: from.secret_key,
+            owner_token: from.owner_token,
+            model_key: from.model_key,
+            signing_key: from.signing_key,
+            path: from.path,
+            version: from.version,
+            sessions: Mutex::new(BTreeMap::new()),
+        }
+    }
+
+    /// Knows every live secret; `session_key` is that of the server at hand.
+    pub(crate) fn redactor(&self, session_key: &Secret) -> Redactor {
+        let mut secrets = vec![
+            ("session_key".to_owned(), session_key.expose().to_owned()),
+            ("secret_key".to_owned(), self.secret_key.expose().to_owned()),
+            ("owner_token".to_owned(), self.owner_token.expose().to_owned()),
+        ];
+        if let Some(key) = &self.model_key {
+            secrets.push(("model_key".to_owned(), key.expose().to_owned()));
+        }
+        Redactor::new(secrets)
+    }
+}

@@ -1,0 +1,113 @@
+//! One look at everything, and what is wrong with it.
+
+use rules::refusal::{Refusal, RefusalCode};
+use settings::ConfinementLevel;
+
+use crate::offer::CONFINEMENT_LEVEL;
+use crate::supervisor::Supervisor;
+use crate::view::{Finding, ProbeView, SetupAction, StatusView};
+
+impl Supervisor {
+    /// One look at everything.
+    pub async fn status(&self) -> StatusView {
+        let installed = self.installed().await;
+        let findings = self.findings(installed.as_deref());
+        let servers = self.inner.servers.views();
+        let sessions = self.sessions().await;
+        let failed = servers.iter().any(|server| server.reason.is_some());
+        let blocked = sessions.iter().any(|session| session.blocked_reason.is_some());
+        let state = match (findings.is_empty(), failed || blocked) {
+            (true, false) => "ready",
+            (false, _) => "blocked",
+            (true, true) => "degraded",
+        };
+        StatusView {
+            state: state.to_owned(),
+            gatepost_version: self.shared().version.to_owned(),
+            pid: std::process::id(),
+            contract_version: self.shared().contract.version().to_owned(),
+            installed,
+            servers,
+            sessions,
+            confinement_level: CONFINEMENT_LEVEL.to_owned(),
+            confinement_missing: missing(),
+            findings,
+        }
+    }
+
+    /// Whether a session could be started now.
+    pub async fn probe(&self) -> ProbeView {
+        let installed = self.installed().await;
+        let mut reasons: Vec<Refusal> = self
+            .findings(installed.as_deref())
+            .into_iter()
+            .map(|finding| Refusal::new(finding.code, finding.detail))
+            .collect();
+        reasons.extend(self.readiness().reasons);
+        let setup_actions = vec![SetupAction {
+            id: "server_install".to_owned(),
+            command: format!("gatepost server install --version {}", self.shared().contract.version()),
+            needed: installed.is_none(),
+        }];
+        ProbeView { available: reasons.is_empty(), reasons, setup_actions }
+    }
+
+    /// Where the reviewed server is installed, if it is.
+    async fn installed(&self) -> Option<String> {
+        if let Some(executable) = &self.shared().settings.agent_server.executable {
+            return executable.exists().then(|| executable.to_string_lossy().into_owned());
+        }
+        let (directory, version) =
+            (self.shared().install_dir.clone(), self.shared().contract.version().to_owned());
+        tokio::task::spawn_blocking(move || process::install::find(&directory, &version))
+            .await
+            .ok()
+            .flatten()
+            .map(|installed| installed.root.to_string_lossy().into_owned())
+    }
+
+    fn findings(&self, installed: Option<&str>) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        if installed.is_none() {
+            findings.push(Finding {
+                code: RefusalCode::ServerNotInstalled,
+                detail: format!("Agent Server {} is not installed", self.shared().contract.version()),
+                remedy: "run `gatepost server install`".to_owned(),
+            });
+        }
+        if self.shared().settings.model.is_none() {
+            findings.push(Finding {
+                code: RefusalCode::ConfigurationInvalid,
+                detail: "no model is configured".to_owned(),
+                remedy: format!("add [model] to {}", self.shared().settings.paths.config_file.display()),
+            });
+        }
+        if self.shared().settings.confinement.level > ConfinementLevel::Weak {
+            findings.push(Finding {
+                code: RefusalCode::ConfinementTooWeak,
+                detail: format!("the proved confinement is {CONFINEMENT_LEVEL}"),
+                remedy: "set [confinement] level = \"weak\"".to_owned(),
+            });
+        }
+        for root in self.shared().settings.workspaces.resolve() {
+            if let Err(refusal) = root.resolved {
+                findings.push(Finding {
+                    code: refusal.code,
+                    detail: refusal.detail,
+                    remedy: "create the directory, or correct [workspaces] roots".to_owned(),
+                });
+            }
+        }
+        findings
+    }
+}
+
+/// What the level lacks.
+fn missing() -> Vec<String> {
+    [
+        "The agent's processes are not confined: they run as this user, and can read its files and reach its sockets.",
+        "An approved command that looks for gatepost's owner token can find it in the state directory.",
+    ]
+    .map(str::to_owned)
+    .into()
+}

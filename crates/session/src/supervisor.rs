@@ -1,0 +1,236 @@
+//! The controller's face: what the API asks for.
+
+use std::collections::{BTreeSet, HashSet};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use host::secret::constant_time_eq;
+use rules::approval::Detail;
+use rules::refusal::{Refusal, RefusalCode};
+use rules::role::{Role, Roles, authorize};
+
+use crate::servers::Servers;
+use crate::session::Session;
+use crate::shared::{Dependencies, Shared};
+use crate::view::{Approval, Attestation, Caller, Readiness, ReceiptView, SessionSnapshot, SessionSummary};
+use crate::{records, workspace};
+
+/// Name under which the owner's token acts.
+const OWNER: &str = "owner";
+
+/// The controller. Cheap to clone.
+#[derive(Clone)]
+pub struct Supervisor {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) servers: Arc<Servers>,
+    /// Keys whose first call has no durable intent yet.
+    pub(crate) claimed: Mutex<HashSet<String>>,
+    stopping: std::sync::atomic::AtomicBool,
+}
+
+impl Supervisor {
+    /// Takes up what the ledger holds and is ready for requests. Starts no server.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub async fn start(dependencies: Dependencies) -> Result<Self, Refusal> {
+        let shared = Arc::new(Shared::new(dependencies));
+        let servers = Servers::new(&shared);
+        let supervisor = Self {
+            inner: Arc::new(Inner {
+                shared,
+                servers: Arc::clone(&servers),
+                claimed: Mutex::new(HashSet::new()),
+                stopping: std::sync::atomic::AtomicBool::new(false),
+            }),
+        };
+        supervisor.take_up_sessions().await?;
+        supervisor.close_interrupted_receipts().await?;
+        tokio::spawn(servers.stop_idle());
+        Ok(supervisor)
+    }
+
+    async fn take_up_sessions(&self) -> Result<(), Refusal> {
+        let records = self.shared().records.ledger(store::Ledger::sessions).await?;
+        for record in records.into_iter().filter(|record| record.closed_at_ms.is_none()) {
+            let id = agent_contract::SessionId::parse(&record.session_id)
+                .map_err(|error| Refusal::new(RefusalCode::StoreFailed, error.to_string()))?;
+            self.shared().enter(Session::new(self.shared(), id, record, BTreeSet::new()));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.inner.shared
+    }
+
+    /// Who holds this token, if anyone does.
+    #[must_use]
+    pub fn authenticate(&self, bearer: &str) -> Option<Caller> {
+        let token = self.shared().owner_token.expose();
+        constant_time_eq(token.as_bytes(), bearer.as_bytes())
+            .then(|| Caller { name: OWNER.to_owned(), roles: Roles::OWNER })
+    }
+
+    /// Whether a session could be taken.
+    #[must_use]
+    pub fn readiness(&self) -> Readiness {
+        let mut reasons = Vec::new();
+        if self.is_stopping() {
+            reasons.push(Refusal::new(RefusalCode::ShuttingDown, "the daemon is stopping"));
+        }
+        Readiness { ready: reasons.is_empty(), reasons }
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.inner.stopping.load(std::sync::atomic::Ordering::Acquire)
+    }
+
+    /// The session's capability generation, if the session is known.
+    #[must_use]
+    pub fn generation(&self, session_id: &str) -> Option<u64> {
+        self.shared().session(session_id).map(|session| {
+            let mut state = session.state();
+            state.refresh_generation(session_id);
+            state.generation
+        })
+    }
+
+    /// Every session.
+    pub async fn sessions(&self) -> Vec<SessionSummary> {
+        self.shared().sessions().iter().map(|session| session.summary()).collect()
+    }
+
+    pub(crate) fn find(&self, session_id: &str) -> Result<Arc<Session>, Refusal> {
+        self.shared().session(session_id).ok_or_else(|| {
+            Refusal::new(RefusalCode::SessionNotFound, format!("there is no session {session_id}; list the sessions"))
+        })
+    }
+
+    /// What may be done with a session now.
+    ///
+    /// # Errors
+    /// `session_not_found`, `store_failed`.
+    pub async fn snapshot(&self, session_id: &str) -> Result<SessionSnapshot, Refusal> {
+        let session = self.find(session_id)?;
+        session.catch_up().await;
+        let cursor = self.head_cursor(&session).await?;
+        Ok(session.snapshot(cursor))
+    }
+
+    /// What waits for a decision: one batch, or none.
+    ///
+    /// # Errors
+    /// `session_not_found`.
+    pub async fn approvals(&self, session_id: &str) -> Result<Vec<Approval>, Refusal> {
+        let session = self.find(session_id)?;
+        session.catch_up().await;
+        Ok(session.approval(Detail::Bounded).into_iter().collect())
+    }
+
+    /// One batch. `full` truncates nothing, lifts redaction by name, and is remembered for this token.
+    ///
+    /// # Errors
+    /// `session_not_found`, `not_permitted`, `approval_not_found`, `approval_superseded`.
+    pub async fn approval(
+        &self,
+        caller: &Caller,
+        session_id: &str,
+        approval_id: &str,
+        full: bool,
+    ) -> Result<Approval, Refusal> {
+        if full {
+            authorize(caller.roles, Role::Approver)?;
+        }
+        let session = self.find(session_id)?;
+        session.catch_up().await;
+        let shown = session.approval(if full { Detail::Full } else { Detail::Bounded });
+        match shown {
+            Some(approval) if approval.approval_id == approval_id => {
+                if full {
+                    session.state().book.note_shown_in_full(approval_id, &caller.name);
+                }
+                Ok(approval)
+            }
+            Some(_) | None if session.state().book.find(approval_id).is_some() => Err(Refusal::new(
+                RefusalCode::ApprovalSuperseded,
+                "this batch waits no more; list the approvals again",
+            )),
+            Some(_) | None => {
+                Err(Refusal::new(RefusalCode::ApprovalNotFound, "no batch of this approval id was offered"))
+            }
+        }
+    }
+
+    /// A receipt again.
+    ///
+    /// # Errors
+    /// `action_not_found`, `store_failed`.
+    pub async fn receipt(&self, client_action_id: &str) -> Result<ReceiptView, Refusal> {
+        rules::catalog::validate_client_action_id(client_action_id)?;
+        let record = self.shared().records.receipt(client_action_id).await?.ok_or_else(|| {
+            Refusal::new(RefusalCode::ActionNotFound, format!("no action {client_action_id} was recorded"))
+        })?;
+        Ok(records::view(&record, true))
+    }
+
+    /// The signed word on a session's canaries.
+    ///
+    /// # Errors
+    /// `session_not_found`, `server_unavailable`.
+    pub async fn attestation(&self, session_id: &str) -> Result<Attestation, Refusal> {
+        let session = self.find(session_id)?;
+        let server = session.state().server.clone();
+        if let Some(server) = server {
+            session.observe(&server).await?;
+        }
+        session.attest()
+    }
+
+    /// Ends everything; says how many processes are left.
+    pub async fn shutdown(&self) -> usize {
+        self.inner.stopping.store(true, std::sync::atomic::Ordering::Release);
+        self.inner.servers.stop_all().await
+    }
+
+    /// Keeps two first calls of one key apart until the first has its intent.
+    pub(crate) fn claim(&self, client_action_id: &str) -> Result<Claim, Refusal> {
+        let mut claimed = self.inner.claimed.lock().unwrap_or_else(PoisonError::into_inner);
+        if !claimed.insert(client_action_id.to_owned()) {
+            let detail = format!("action {client_action_id} is being recorded; ask for its receipt in a moment");
+            return Err(Refusal::new(RefusalCode::ActionInFlight, detail));
+        }
+        Ok(Claim { supervisor: self.clone(), client_action_id: client_action_id.to_owned() })
+    }
+}
+
+/// A key that is being recorded.
+pub(crate) struct Claim {
+    supervisor: Supervisor,
+    client_action_id: String,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let mut claimed = self.supervisor.inner.claimed.lock().unwrap_or_else(PoisonError::into_inner);
+        claimed.remove(&self.client_action_id);
+    }
+}
+
+/// The configured roots as the kernel resolves them; one that does not exist is left out.
+pub(crate) fn resolved_roots(shared: &Shared) -> Vec<String> {
+    let resolved = shared.settings.workspaces.resolve().into_iter().filter_map(|root| root.resolved.ok());
+    resolved.map(|path| path.to_string_lossy().into_owned()).collect()
+}
+
+/// The workspace of a request, resolved and within the roots.
+pub(crate) fn resolve_workspace(shared: &Shared, requested: &str) -> Result<std::path::PathBuf, Refusal> {
+    if Path::new(requested).as_os_str().len() > 4096 {
+        return Err(Refusal::new(RefusalCode::TooLong, "`workspace` is longer than 4096 bytes"));
+    }
+    workspace::resolve(requested, &resolved_roots(shared))
+}

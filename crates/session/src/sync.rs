@@ -1,0 +1,194 @@
+//! Reading a conversation: the log first, then its state, so that the head is always an event that was read.
+
+use std::sync::Arc;
+
+use agent_contract::{AgentInfo, ConversationInfo, WireEvent};
+use rules::canary::{CanaryId, CanaryResult, Presence, ProfileRef, WorkspaceEvidence, WorkspaceExpectation};
+use rules::log::{ExecutionStatus, LogEventKind};
+use rules::refusal::{Refusal, RefusalCode};
+
+use crate::server::VerifiedServer;
+use crate::session::Session;
+use crate::{clock, events, upstream, workspace};
+
+/// Pages of one read; a log that is longer than that many hundred events is refused.
+const MAX_PAGES: usize = 4000;
+
+impl Session {
+    /// Reads what is new in the log. One request when nothing, or less than a page, is new.
+    ///
+    /// # Errors
+    /// An upstream refusal, or `store_failed`.
+    pub(crate) async fn pull(self: &Arc<Self>, server: &Arc<VerifiedServer>) -> Result<(), Refusal> {
+        {
+            let _reading = self.reading.lock().await;
+            self.read_log(server).await?;
+        }
+        self.after_change(server).await
+    }
+
+    /// Reads the log and the conversation's state, and takes the session canaries. Two requests.
+    ///
+    /// # Errors
+    /// An upstream refusal, `branch_unreadable`, or `store_failed`. A failed canary is no error here.
+    pub(crate) async fn observe(self: &Arc<Self>, server: &Arc<VerifiedServer>) -> Result<(), Refusal> {
+        {
+            let _reading = self.reading.lock().await;
+            self.read_log(server).await?;
+            let info = server.client().conversation(self.id()).await.map_err(|error| upstream::refusal(&error))?;
+            let is_known = |leaf: &String| self.state().mirror.position(leaf).is_some();
+            if !info.leaf_event_id.as_ref().is_none_or(is_known) {
+                // It moved between the two reads.
+                self.read_log(server).await?;
+                if !info.leaf_event_id.as_ref().is_none_or(is_known) {
+                    let detail = "the server's head is an event that its log does not hold";
+                    return Err(Refusal::new(RefusalCode::BranchUnreadable, detail));
+                }
+            }
+            let canaries = self.session_canaries(server, &info).await;
+            let mut state = self.state();
+            if info.status == ExecutionStatus::Running {
+                state.quiet.note_status(ExecutionStatus::Running);
+            }
+            state.leaf.clone_from(&info.leaf_event_id);
+            state.status = info.status;
+            state.observed_at_ms = clock::now_ms();
+            state.info = Some(info);
+            state.canaries = canaries;
+        }
+        self.after_change(server).await
+    }
+
+    /// The whole log, without drawing consequences: for a session that is taken up.
+    ///
+    /// # Errors
+    /// As [`Self::pull`].
+    pub(crate) async fn read_whole_log(&self, server: &VerifiedServer) -> Result<(), Refusal> {
+        let _reading = self.reading.lock().await;
+        self.read_log(server).await
+    }
+
+    async fn read_log(&self, server: &VerifiedServer) -> Result<(), Refusal> {
+        for _page in 0..MAX_PAGES {
+            let after = self.state().mirror.last_event_id().map(str::to_owned);
+            let page = server
+                .client()
+                .events_page(self.id(), after.as_deref())
+                .await
+                .map_err(|error| upstream::refusal(&error))?;
+            let more = page.next.is_some();
+            self.take(server, page.events).await?;
+            if !more {
+                return Ok(());
+            }
+        }
+        Err(Refusal::new(RefusalCode::UpstreamMalformed, "the server's event log has no end"))
+    }
+
+    /// Journals new events, then lets them count.
+    async fn take(&self, server: &VerifiedServer, page: Vec<WireEvent>) -> Result<(), Refusal> {
+        if page.is_empty() {
+            return Ok(());
+        }
+        let views: Vec<events::NewEvent> = page
+            .iter()
+            .map(|event| events::describe(&event.log.event_id, &event.at, &event.raw, server.redactor()))
+            .collect();
+        let usage = views.iter().rev().find(|view| view.kind == "usage").map(|view| view.payload.clone());
+        let views: Vec<store::NewEvent> = views.into_iter().map(events::NewEvent::into_record).collect();
+        let id = self.id().as_str().to_owned();
+        self.shared().records.journal(move |journal| journal.append(&id, views, clock::now_ms())).await?;
+        let mut state = self.state();
+        if let Some(usage) = usage {
+            state.usage = usage;
+        }
+        let added = state
+            .mirror
+            .merge(page)
+            .map_err(|error| Refusal::new(RefusalCode::UpstreamMalformed, error.to_string()))?;
+        for event in added {
+            if let LogEventKind::Status(status) = event.log.kind {
+                state.status = status;
+                state.quiet.note_status(status);
+            }
+            if !event.log.is_state_update() {
+                state.leaf = Some(event.log.event_id);
+            }
+        }
+        drop(state);
+        self.announce_change();
+        Ok(())
+    }
+
+    /// Journals something of our own: a `lifecycle` or approval event.
+    pub(crate) async fn note_event(&self, kind: &'static str, payload: serde_json::Value) -> Result<(), Refusal> {
+        let now_ms = clock::now_ms();
+        let event = store::NewEvent {
+            event_id: uuid::Uuid::new_v4().to_string(),
+            at: clock::rfc3339(now_ms),
+            kind: kind.to_owned(),
+            payload_json: payload.to_string(),
+        };
+        let id = self.id().as_str().to_owned();
+        self.shared().records.journal(move |journal| journal.append(&id, vec![event], now_ms)).await?;
+        self.announce_change();
+        Ok(())
+    }
+
+    async fn session_canaries(&self, server: &VerifiedServer, info: &ConversationInfo) -> Vec<CanaryResult> {
+        let directory = self.workspace().to_path_buf();
+        let scanned = tokio::task::spawn_blocking(move || workspace::scan(&directory)).await;
+        let reviewed = &self.shared().settings.approval.reviewed_content;
+        let content = match scanned {
+            Ok(Ok(findings)) => rules::canary::workspace_content(&findings, reviewed),
+            Ok(Err(refusal)) => CanaryResult::unreadable(CanaryId::WorkspaceContent, refusal.detail),
+            Err(error) => CanaryResult::unreadable(CanaryId::WorkspaceContent, error.to_string()),
+        };
+        let mut results = vec![content, self.workspace_canary(info)];
+        results.push(rules::canary::policy(&info.policy_kind));
+        results.push(rules::canary::agent_kind(&info.agent_kind));
+        results.push(rules::canary::no_hooks(if info.hook_config_present {
+            Presence::Present
+        } else {
+            Presence::Absent
+        }));
+        results.extend(self.agent_canaries(info));
+        let observed = match (&info.profile_id, info.profile_revision.and_then(|revision| i64::try_from(revision).ok())) {
+            (Some(id), Some(revision)) => Some(ProfileRef { id: id.clone(), revision }),
+            (Some(_) | None, _) => None,
+        };
+        let reviewed = server.profile();
+        let any = observed.as_ref().map_or(0, |profile| profile.revision);
+        let expected = ProfileRef { id: reviewed.id.clone(), revision: reviewed.revision.unwrap_or(any) };
+        results.push(rules::canary::profile(observed.as_ref(), &expected));
+        results
+    }
+
+    fn workspace_canary(&self, info: &ConversationInfo) -> CanaryResult {
+        let roots = crate::supervisor::resolved_roots(self.shared());
+        let resolved = std::path::Path::new(&info.workspace_dir)
+            .canonicalize()
+            .map_or_else(|_| info.workspace_dir.clone(), |path| path.to_string_lossy().into_owned());
+        rules::canary::workspace(
+            &WorkspaceEvidence { kind: info.workspace_kind.clone(), resolved },
+            &WorkspaceExpectation { bound: self.workspace().to_string_lossy().into_owned(), roots },
+        )
+    }
+
+    fn agent_canaries(&self, info: &ConversationInfo) -> Vec<CanaryResult> {
+        let configured = self.shared().settings.model.as_ref().map(|model| model.tools.clone()).unwrap_or_default();
+        let mut observed: Vec<String> = info.client_tools.clone();
+        let (mcp, plugins) = match &info.agent {
+            AgentInfo::Native { tools, mcp_servers, marketplaces, .. } => {
+                observed.extend(tools.iter().cloned());
+                let plugins = if *marketplaces == 0 { Vec::new() } else { vec![format!("{marketplaces} marketplaces")] };
+                (rules::canary::no_mcp(mcp_servers), rules::canary::no_plugins(&plugins))
+            }
+            AgentInfo::Foreign => (
+                CanaryResult::unreadable(CanaryId::NoMcp, "the agent is not the server's own"),
+                CanaryResult::unreadable(CanaryId::NoPlugins, "the agent is not the server's own"),
+            ),
+        };
+        vec![rules::canary::tools(&observed, &configured), mcp, plugins]
+    }
+}
