@@ -9,11 +9,11 @@ use rules::operation::OperationScope;
 use rules::receipt::fingerprint;
 use rules::refusal::{Refusal, RefusalCode};
 use rules::role::authorize_operation;
-use store::{ReceiptRecord, ReceiptState, StepState};
+use store::{ReceiptRecord, ReceiptState, StepRecord, StepState};
 
 use crate::operations::{Ask, read_provider};
 use crate::records::{self, OpenReceipt};
-use crate::server::VerifiedServer;
+use crate::server::{CANARY_EXPIRY_MS, VerifiedServer};
 use crate::session::Session;
 use crate::supervisor::{Claim, Supervisor};
 use crate::view::{ActionRequest, Caller, ReceiptView};
@@ -54,8 +54,21 @@ impl Supervisor {
         let supervisor = self.clone();
         let session_id = request.session_id;
         let task = tokio::spawn(async move { supervisor.perform(session_id, ask, claim).await });
-        task.await.map_err(|error| Refusal::new(RefusalCode::Internal, error.to_string()))??;
+        let performed = match task.await {
+            Ok(performed) => performed,
+            Err(error) => Err(Refusal::new(RefusalCode::Internal, error.to_string())),
+        };
+        if let Err(refusal) = performed {
+            self.close_failed(&id, &refusal).await?;
+        }
         self.await_final(&id).await
+    }
+
+    /// A failure after the intent belongs to the receipt; one before it is the caller's alone.
+    async fn close_failed(&self, client_action_id: &str, refusal: &Refusal) -> Result<(), Refusal> {
+        let Some(record) = self.shared().records.receipt(client_action_id).await? else { return Err(refusal.clone()) };
+        tracing::warn!(action = client_action_id, %refusal, "the operation failed after its intent");
+        if record.state == ReceiptState::InFlight { self.close_interrupted(record, refusal).await } else { Ok(()) }
     }
 
     /// The receipt of a key, when it is of the same content.
@@ -73,13 +86,17 @@ impl Supervisor {
             (OperationScope::Provider, None) => self.read_provider(&ask).await,
             (OperationScope::Session, Some(session_id)) => {
                 let session = self.find(&session_id)?;
+                if ask.input == OperationInput::TurnInterrupt
+                    && self.inner.servers.running(session.workspace()).is_none()
+                {
+                    return session.interrupt_stopped(&ask).await;
+                }
                 let server = self.server_of(&session).await?;
                 session.carry_out(&server, &ask).await
             }
-            (OperationScope::Provider, Some(_)) => Err(Refusal::new(
-                RefusalCode::InvalidValue,
-                "this operation is of no session; send it to /v1/actions",
-            )),
+            (OperationScope::Provider, Some(_)) => {
+                Err(Refusal::new(RefusalCode::InvalidValue, "this operation is of no session; send it to /v1/actions"))
+            }
             (OperationScope::Session, None) => {
                 Err(Refusal::new(RefusalCode::InvalidValue, "this operation needs a session"))
             }
@@ -92,7 +109,11 @@ impl Supervisor {
             return Err(Refusal::new(RefusalCode::SessionClosed, "the session was closed"));
         }
         let server = self.inner.servers.ensure(session.workspace()).await?;
-        rules::canary::passed(&server.canaries().results, &[CanaryScope::Installation, CanaryScope::Server])?;
+        let canaries = server.canaries();
+        if crate::clock::now_ms().saturating_sub(canaries.read_at_ms) >= CANARY_EXPIRY_MS {
+            server.refresh_canaries(self.shared()).await?;
+        }
+        rules::canary::passed(&canaries.results, &[CanaryScope::Installation, CanaryScope::Server])?;
         session.bind(&server).await?;
         Ok(server)
     }
@@ -118,9 +139,12 @@ impl Supervisor {
     async fn await_final(&self, client_action_id: &str) -> Result<ReceiptView, Refusal> {
         let deadline = tokio::time::Instant::now() + REPLY_WAIT;
         loop {
-            let record = self.shared().records.receipt(client_action_id).await?.ok_or_else(|| {
-                Refusal::new(RefusalCode::Internal, "the operation ended without a receipt")
-            })?;
+            let record = self
+                .shared()
+                .records
+                .receipt(client_action_id)
+                .await?
+                .ok_or_else(|| Refusal::new(RefusalCode::Internal, "the operation ended without a receipt"))?;
             let changes = record
                 .session_id
                 .as_deref()
@@ -150,23 +174,31 @@ impl Supervisor {
                 self.queue_again(&record).await?;
                 continue;
             }
-            let sent = record.steps.last().is_some_and(|step| step.state == StepState::Intent);
-            let doubtful = sent || record.steps.iter().any(|step| step.state == StepState::Unknown);
-            let done: Vec<String> = record.steps.iter().filter(|step| step.state == StepState::Done).map(|step| step.name.clone()).collect();
-            let mut receipt = OpenReceipt::resume(&self.shared().records, record);
-            let result = serde_json::json!({"steps_done": done});
-            if doubtful {
-                let reason = Refusal::new(RefusalCode::OutcomeUnknown, "the daemon stopped after sending; look at the session's events");
-                if sent {
-                    receipt.step_outcome(StepState::Unknown, Some(&reason)).await?;
-                }
-                receipt.finish(ReceiptState::OutcomeUnknown, Some(&reason), result).await?;
-            } else {
-                let reason = Refusal::new(RefusalCode::StoppedBeforeStep, "the daemon stopped before sending; nothing will be sent");
-                receipt.finish(ReceiptState::Rejected, Some(&reason), result).await?;
-            }
+            let stopped = Refusal::new(RefusalCode::StoppedBeforeStep, "the daemon stopped before this step was sent");
+            self.close_interrupted(record, &stopped).await?;
         }
         Ok(())
+    }
+
+    /// Closes a receipt whose operation will not go on: what was sent without an outcome is unknown, what was not sent
+    /// never will be.
+    async fn close_interrupted(&self, record: ReceiptRecord, why: &Refusal) -> Result<(), Refusal> {
+        let is_in = |state: StepState| move |step: &&StepRecord| step.state == state;
+        let sent = record.steps.last().is_some_and(|step| step.state == StepState::Intent);
+        let doubtful = sent || record.steps.iter().any(|step| step.state == StepState::Unknown);
+        let done: Vec<String> =
+            record.steps.iter().filter(is_in(StepState::Done)).map(|step| step.name.clone()).collect();
+        let mut receipt = OpenReceipt::resume(&self.shared().records, record);
+        let result = serde_json::json!({"steps_done": done});
+        if !doubtful {
+            return receipt.finish(ReceiptState::Rejected, Some(why), result).await;
+        }
+        let detail = format!("a step was sent and its outcome is not known ({}); look at the events", why.detail);
+        let reason = Refusal::new(RefusalCode::OutcomeUnknown, detail);
+        if sent {
+            receipt.step_outcome(StepState::Unknown, Some(&reason)).await?;
+        }
+        receipt.finish(ReceiptState::OutcomeUnknown, Some(&reason), result).await
     }
 
     async fn queue_again(&self, record: &ReceiptRecord) -> Result<(), Refusal> {

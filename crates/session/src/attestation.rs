@@ -29,7 +29,8 @@ impl Session {
         };
         let canaries: Vec<Value> =
             [server.canaries(), session].iter().flat_map(|read| attested(read, now_ms)).collect();
-        let oldest_ms = canaries.iter().filter_map(|canary| canary["age_ms"].as_i64()).max().unwrap_or(CANARY_EXPIRY_MS);
+        let oldest_ms =
+            canaries.iter().filter_map(|canary| canary["age_ms"].as_i64()).max().unwrap_or(CANARY_EXPIRY_MS);
         let document = json!({
             "v": VERSION,
             "session_id": self.id().as_str(),

@@ -27,6 +27,7 @@ impl Session {
         let first_read = {
             let mut state = self.state();
             state.server = Some(Arc::clone(server));
+            state.unreachable = None;
             state.quiet.note_restart();
             state.mirror.events().is_empty()
         };
@@ -81,8 +82,7 @@ impl Session {
             .records
             .ledger(move |ledger| {
                 for event_id in &open {
-                    let state =
-                        if answered.contains(event_id) { AcceptState::Answered } else { AcceptState::InDoubt };
+                    let state = if answered.contains(event_id) { AcceptState::Answered } else { AcceptState::InDoubt };
                     ledger.set_accept_state(&id, event_id, state, clock::now_ms())?;
                 }
                 Ok(())

@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use rules::refusal::{Refusal, RefusalCode};
 use serde_json::json;
@@ -23,7 +24,7 @@ impl Session {
         self.announce_approval().await?;
         self.state().refresh_generation(self.id().as_str());
         self.announce_change();
-        if self.may_deliver() {
+        if self.may_deliver() && !self.delivering.load(Ordering::Acquire) {
             tokio::spawn(delivery(Arc::clone(self), Arc::clone(server)));
         }
         Ok(())
@@ -42,7 +43,9 @@ impl Session {
                 .collect()
         };
         let Some(first) = found.first() else { return Ok(()) };
-        let detail = format!("observation {first} is of an action that nobody accepted; look at the events, then close the session");
+        let detail = format!(
+            "observation {first} is of an action that nobody accepted; look at the events, then close the session"
+        );
         let refusal = Refusal::new(RefusalCode::UnreviewedAction, detail);
         self.state().blocked = Some(refusal.clone());
         tracing::error!(session = self.id().as_str(), event = first.as_str(), "an action ran that nobody accepted");

@@ -60,7 +60,14 @@ mod tests {
 
     #[test]
     fn anything_else_is_refused() {
-        for text in ["", "x", "!!", &URL_SAFE_NO_PAD.encode("1:s:1"), &URL_SAFE_NO_PAD.encode("2:s:1:1"), &URL_SAFE_NO_PAD.encode("1:s:-1:1")] {
+        for text in [
+            "",
+            "x",
+            "!!",
+            &URL_SAFE_NO_PAD.encode("1:s:1"),
+            &URL_SAFE_NO_PAD.encode("2:s:1:1"),
+            &URL_SAFE_NO_PAD.encode("1:s:-1:1"),
+        ] {
             assert_eq!(Cursor::decode("s", text).unwrap_err().code, RefusalCode::CursorInvalid, "{text}");
         }
     }

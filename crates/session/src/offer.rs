@@ -10,9 +10,7 @@ use serde_json::{Value, json};
 
 use crate::clock;
 use crate::session::{MAX_QUEUED_PROMPTS, Session, State};
-use crate::view::{
-    AdvertisedOperation, Approval, PendingAction, RewindChoice, SessionSnapshot, SessionSummary,
-};
+use crate::view::{AdvertisedOperation, Approval, PendingAction, RewindChoice, SessionSnapshot, SessionSummary};
 
 /// How long a snapshot may be shown without asking again.
 const SNAPSHOT_VALID_MS: i64 = 10_000;
@@ -49,7 +47,7 @@ impl State {
             return Some(blocked.clone());
         }
         if self.info.is_none() || self.server.is_none() {
-            return None;
+            return self.unreachable.clone();
         }
         all_passed(&self.all_canaries()).err()
     }
@@ -207,13 +205,7 @@ impl Session {
             valid_until: clock::rfc3339(clock::now_ms() + SNAPSHOT_VALID_MS),
             advertised_operations,
             rewind_choices,
-            model_choices: self
-                .shared()
-                .settings
-                .model
-                .as_ref()
-                .map(|model| model.choices.clone())
-                .unwrap_or_default(),
+            model_choices: self.shared().settings.model.as_ref().map(|model| model.choices.clone()).unwrap_or_default(),
             values: values.into_iter().map(|(name, value): (&str, Value)| (name.to_owned(), value)).collect(),
             cursor,
         }

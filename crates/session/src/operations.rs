@@ -83,7 +83,10 @@ impl Session {
             | OperationInput::ProviderDiagnosticsRead { .. } => {}
         }
         let _lock = tokio::time::timeout(LOCK_WAIT, self.lock.lock()).await.map_err(|_elapsed| {
-            Refusal::new(RefusalCode::SessionRunning, "another operation of this session is being carried out; try again")
+            Refusal::new(
+                RefusalCode::SessionRunning,
+                "another operation of this session is being carried out; try again",
+            )
         })?;
         self.observe(server).await?;
         self.check_generation(ask.capability_generation)?;

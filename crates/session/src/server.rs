@@ -112,8 +112,7 @@ impl VerifiedServer {
     /// # Errors
     /// The first failure.
     pub(crate) async fn refresh_canaries(&self, shared: &Shared) -> Result<(), Refusal> {
-        let mut results: Vec<CanaryResult> =
-            self.canaries().results.into_iter().filter(|result| is_installation(result)).collect();
+        let mut results: Vec<CanaryResult> = self.canaries().results.into_iter().filter(is_installation).collect();
         results.extend(server_canaries::read(shared.contract, &self.client, &self.owned).await);
         let verdict = rules::canary::passed(&results, &[CanaryScope::Installation, CanaryScope::Server]);
         let fatal = results.iter().any(|result| !result.passed && result.canary.failure_ends_server());

@@ -9,8 +9,12 @@ use rules::canary::{
 
 /// Asks the server and its start-up module everything that proves it.
 pub(crate) async fn read(contract: &Contract, client: &Client, owned: &OwnedServer) -> Vec<CanaryResult> {
-    let (mut results, versions, authentication, init) =
-        (startup(contract, owned).await, versions(contract, client).await, authentication(client).await, init(client).await);
+    let (mut results, versions, authentication, init) = (
+        startup(contract, owned).await,
+        versions(contract, client).await,
+        authentication(client).await,
+        init(client).await,
+    );
     results.extend([versions, authentication, init]);
     results
 }
@@ -104,7 +108,8 @@ pub(crate) fn installation(program: &process::launch::Program) -> CanaryResult {
             if report.passed() {
                 InstallationEvidence::Verified { files: u64::try_from(report.files).unwrap_or(u64::MAX) }
             } else {
-                let name = |finding: &process::install::Finding| format!("{} ({})", finding.path, finding.kind.as_str());
+                let name =
+                    |finding: &process::install::Finding| format!("{} ({})", finding.path, finding.kind.as_str());
                 InstallationEvidence::Altered { files: report.findings.iter().map(name).collect() }
             }
         }

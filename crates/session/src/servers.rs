@@ -112,7 +112,8 @@ impl Servers {
             return Ok(());
         }
         let last = slot.failure.as_ref().map(|refusal| refusal.detail.clone()).unwrap_or_default();
-        let detail = format!("the server failed {MAX_FAILURES} times within a minute; wait, then try again. Last: {last}");
+        let detail =
+            format!("the server failed {MAX_FAILURES} times within a minute; wait, then try again. Last: {last}");
         Err(Refusal::new(RefusalCode::ServerStartFailed, detail))
     }
 
@@ -135,7 +136,8 @@ impl Servers {
                 Ok(())
             }
             None => {
-                let detail = format!("{max_servers} servers run and none is idle; close a session or raise max_servers");
+                let detail =
+                    format!("{max_servers} servers run and none is idle; close a session or raise max_servers");
                 Err(Refusal::new(RefusalCode::ServerLimit, detail))
             }
         }

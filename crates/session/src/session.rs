@@ -52,6 +52,8 @@ pub(crate) struct State {
     pub(crate) quiet: QuietTracker,
     pub(crate) canaries: Vec<CanaryResult>,
     pub(crate) blocked: Option<Refusal>,
+    /// Why the session is on no server, when putting it on one failed.
+    pub(crate) unreachable: Option<Refusal>,
     pub(crate) book: ApprovalBook,
     /// The waiting batch that readers were told of last.
     pub(crate) announced: Option<Waiting>,
@@ -84,6 +86,8 @@ pub(crate) struct Session {
     changes: watch::Sender<u64>,
     stale: Arc<Notify>,
     is_stale: AtomicBool,
+    /// A queued prompt is being delivered.
+    pub(crate) delivering: AtomicBool,
 }
 
 impl Session {
@@ -106,6 +110,7 @@ impl Session {
                 quiet: QuietTracker::new(),
                 canaries: Vec::new(),
                 blocked: None,
+                unreachable: None,
                 book: ApprovalBook::new(lifetime_ms),
                 announced: None,
                 sent,
@@ -121,6 +126,7 @@ impl Session {
             changes: watch::Sender::new(0),
             stale: Arc::new(Notify::new()),
             is_stale: AtomicBool::new(false),
+            delivering: AtomicBool::new(false),
         })
     }
 

@@ -57,8 +57,7 @@ impl Supervisor {
         if let Some(executable) = &self.shared().settings.agent_server.executable {
             return executable.exists().then(|| executable.to_string_lossy().into_owned());
         }
-        let (directory, version) =
-            (self.shared().install_dir.clone(), self.shared().contract.version().to_owned());
+        let (directory, version) = (self.shared().install_dir.clone(), self.shared().contract.version().to_owned());
         tokio::task::spawn_blocking(move || process::install::find(&directory, &version))
             .await
             .ok()

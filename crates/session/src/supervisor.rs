@@ -111,13 +111,27 @@ impl Supervisor {
         })
     }
 
-    /// What may be done with a session now.
+    /// A session as it is now: put on a server when it is on none, and read when the stream told of something.
+    async fn current(&self, session_id: &str) -> Result<Arc<Session>, Refusal> {
+        let session = self.find(session_id)?;
+        let unbound = session.state().server.is_none();
+        if unbound && !self.is_stopping() {
+            let (supervisor, bound) = (self.clone(), Arc::clone(&session));
+            // On a task of its own: a reader that hangs up does not stop a server half started.
+            let task = tokio::spawn(async move { supervisor.server_of(&bound).await.map(|_| ()) });
+            let outcome = task.await.map_err(|error| Refusal::new(RefusalCode::Internal, error.to_string()))?;
+            session.state().unreachable = outcome.err();
+        }
+        session.catch_up().await;
+        Ok(session)
+    }
+
+    /// What may be done with a session now. Starts the session's server when it is not up.
     ///
     /// # Errors
     /// `session_not_found`, `store_failed`.
     pub async fn snapshot(&self, session_id: &str) -> Result<SessionSnapshot, Refusal> {
-        let session = self.find(session_id)?;
-        session.catch_up().await;
+        let session = self.current(session_id).await?;
         let cursor = self.head_cursor(&session).await?;
         Ok(session.snapshot(cursor))
     }
@@ -127,8 +141,7 @@ impl Supervisor {
     /// # Errors
     /// `session_not_found`.
     pub async fn approvals(&self, session_id: &str) -> Result<Vec<Approval>, Refusal> {
-        let session = self.find(session_id)?;
-        session.catch_up().await;
+        let session = self.current(session_id).await?;
         Ok(session.approval(Detail::Bounded).into_iter().collect())
     }
 
@@ -146,8 +159,7 @@ impl Supervisor {
         if full {
             authorize(caller.roles, Role::Approver)?;
         }
-        let session = self.find(session_id)?;
-        session.catch_up().await;
+        let session = self.current(session_id).await?;
         let shown = session.approval(if full { Detail::Full } else { Detail::Bounded });
         match shown {
             Some(approval) if approval.approval_id == approval_id => {
@@ -156,10 +168,9 @@ impl Supervisor {
                 }
                 Ok(approval)
             }
-            Some(_) | None if session.state().book.find(approval_id).is_some() => Err(Refusal::new(
-                RefusalCode::ApprovalSuperseded,
-                "this batch waits no more; list the approvals again",
-            )),
+            Some(_) | None if session.state().book.find(approval_id).is_some() => {
+                Err(Refusal::new(RefusalCode::ApprovalSuperseded, "this batch waits no more; list the approvals again"))
+            }
             Some(_) | None => {
                 Err(Refusal::new(RefusalCode::ApprovalNotFound, "no batch of this approval id was offered"))
             }

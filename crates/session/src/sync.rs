@@ -153,7 +153,8 @@ impl Session {
             Presence::Absent
         }));
         results.extend(self.agent_canaries(info));
-        let observed = match (&info.profile_id, info.profile_revision.and_then(|revision| i64::try_from(revision).ok())) {
+        let observed = match (&info.profile_id, info.profile_revision.and_then(|revision| i64::try_from(revision).ok()))
+        {
             (Some(id), Some(revision)) => Some(ProfileRef { id: id.clone(), revision }),
             (Some(_) | None, _) => None,
         };
@@ -181,7 +182,8 @@ impl Session {
         let (mcp, plugins) = match &info.agent {
             AgentInfo::Native { tools, mcp_servers, marketplaces, .. } => {
                 observed.extend(tools.iter().cloned());
-                let plugins = if *marketplaces == 0 { Vec::new() } else { vec![format!("{marketplaces} marketplaces")] };
+                let plugins =
+                    if *marketplaces == 0 { Vec::new() } else { vec![format!("{marketplaces} marketplaces")] };
                 (rules::canary::no_mcp(mcp_servers), rules::canary::no_plugins(&plugins))
             }
             AgentInfo::Foreign => (

@@ -22,7 +22,10 @@ const MAX_DEPTH: usize = 16;
 pub(crate) fn resolve(requested: &str, roots: &[String]) -> Result<PathBuf, Refusal> {
     let path = Path::new(requested);
     if !path.is_absolute() {
-        return Err(Refusal::new(RefusalCode::InvalidValue, format!("workspace must be an absolute path: {requested}")));
+        return Err(Refusal::new(
+            RefusalCode::InvalidValue,
+            format!("workspace must be an absolute path: {requested}"),
+        ));
     }
     let resolved = path
         .canonicalize()
@@ -35,7 +38,10 @@ pub(crate) fn resolve(requested: &str, roots: &[String]) -> Result<PathBuf, Refu
     }
     Err(Refusal::new(
         RefusalCode::WorkspaceOutsideRoots,
-        format!("{} lies in none of the configured workspace roots; add one under [workspaces] roots", resolved.display()),
+        format!(
+            "{} lies in none of the configured workspace roots; add one under [workspaces] roots",
+            resolved.display()
+        ),
     ))
 }
 
@@ -121,7 +127,10 @@ fn read_item(path: &Path, label: String) -> Result<Found, Refusal> {
 }
 
 fn unreadable(label: &str, why: &str) -> Refusal {
-    Refusal::new(RefusalCode::WorkspaceContent, format!("{label} cannot be checked for content that runs by itself: {why}"))
+    Refusal::new(
+        RefusalCode::WorkspaceContent,
+        format!("{label} cannot be checked for content that runs by itself: {why}"),
+    )
 }
 
 #[cfg(test)]
@@ -156,7 +165,8 @@ mod tests {
         fs::create_dir(parent.path().join("src")).unwrap();
         fs::create_dir(parent.path().join("src-evil")).unwrap();
         let refusal =
-            resolve(parent.path().join("src-evil").to_str().unwrap(), &[resolved(&parent.path().join("src"))]).unwrap_err();
+            resolve(parent.path().join("src-evil").to_str().unwrap(), &[resolved(&parent.path().join("src"))])
+                .unwrap_err();
         assert_eq!(refusal.code, RefusalCode::WorkspaceOutsideRoots);
     }
 

@@ -37,12 +37,6 @@ async fn act<B: Backend>(exchange: Exchange<'_, B>, session_id: Option<String>) 
     let request = parse(strict_json::parse(&bytes)?, &parts.headers, session_id)?;
     // INVARIANT I9: too small a role is refused before any effect.
     authorize_operation(caller.roles, &request.input)?;
-    if request.input.needs_generation() && request.capability_generation.is_none() {
-        return Err(Refusal::new(
-            RefusalCode::GenerationMissing,
-            "send the `capability_generation` of the snapshot that this was decided on",
-        ));
-    }
     let receipt = convert::receipt(service.backend.act(&caller, request).await?);
     let status = if receipt.state.is_final() { StatusCode::OK } else { StatusCode::ACCEPTED };
     Ok(json(status, &receipt))

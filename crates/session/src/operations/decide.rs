@@ -35,8 +35,10 @@ impl Session {
         let event_ids = grant.event_ids().to_vec();
         let record = ask.record(Some(self.id().as_str()), ReceiptState::InFlight);
         let mut receipt = OpenReceipt::create(&self.shared().records, record).await?;
+        if let Err(refusal) = self.record_accept(approval_id, &event_ids).await {
+            return receipt.finish(ReceiptState::Rejected, Some(&refusal), Value::Null).await;
+        }
         receipt.step_intent("accept").await?;
-        self.record_accept(approval_id, &event_ids).await?;
         let decision = OpenDecision {
             client_action_id: ask.client_action_id.clone(),
             approval_id: approval_id.to_owned(),

@@ -37,8 +37,8 @@ impl Session {
         if self.shared().session(&fork_id).is_some() {
             return Err(Refusal::new(RefusalCode::SessionExists, format!("session {fork_id} stands already")));
         }
-        let parsed = SessionId::parse(&fork_id)
-            .map_err(|error| Refusal::new(RefusalCode::InvalidValue, error.to_string()))?;
+        let parsed =
+            SessionId::parse(&fork_id).map_err(|error| Refusal::new(RefusalCode::InvalidValue, error.to_string()))?;
         let from = event_id(&point)?;
         let record = ask.record(Some(self.id().as_str()), ReceiptState::InFlight);
         let mut receipt = OpenReceipt::create(&self.shared().records, record).await?;

@@ -29,6 +29,14 @@ impl Session {
         self.settle_call(&mut receipt, outcome, json!({"cancelled_prompts": cancelled})).await
     }
 
+    /// No server is up, so nothing runs: only what waits is cancelled.
+    pub(crate) async fn interrupt_stopped(&self, ask: &Ask) -> Result<(), Refusal> {
+        let record = ask.record(Some(self.id().as_str()), ReceiptState::InFlight);
+        let mut receipt = OpenReceipt::create(&self.shared().records, record).await?;
+        let cancelled = self.cancel_queue().await?;
+        receipt.finish(ReceiptState::Applied, None, json!({"cancelled_prompts": cancelled})).await
+    }
+
     /// After an interrupt a run that was never seen to begin will not begin: without this, a session whose last call did
     /// nothing would never be quiet again.
     async fn note_interrupted(self: &Arc<Self>, server: &Arc<VerifiedServer>) {

@@ -1,6 +1,7 @@
 //! `session.prompt.send`: at once when the session is quiet, else in its turn.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rules::catalog::OnPending;
@@ -27,17 +28,17 @@ impl Session {
         text: &str,
         on_pending: OnPending,
     ) -> Result<(), Refusal> {
-        let (running, waits) = {
+        let (running, waits, behind) = {
             let mut state = self.state();
             let running = state.status == ExecutionStatus::Running || !state.quiet.is_quiet();
-            let waits = state.waiting(self.id().as_str()).is_some();
-            (running || !state.queue.is_empty(), waits)
+            (running, state.waiting(self.id().as_str()).is_some(), !state.queue.is_empty())
         };
-        if running {
-            return self.queue_prompt(ask, text).await;
-        }
-        if waits && on_pending == OnPending::Reject {
+        // Under a pending batch the prompt is refused, or takes the batch's place; queued ones wait for it to be decided.
+        if waits && !running && on_pending == OnPending::Reject {
             return self.reject_then_prompt(server, ask, text).await;
+        }
+        if running || (behind && !waits) {
+            return self.queue_prompt(ask, text).await;
         }
         self.wait_settled(server).await?;
         // Asked before anything is recorded: a refusal here does not use the key up.
@@ -159,17 +160,25 @@ impl Session {
             && state.status.is_terminal()
             && state.waiting(self.id().as_str()).is_none()
             && state.open_decisions.is_empty()
+            && state.block().is_none()
     }
 
     /// Sends the first queued prompt, under the lock and through the gate like any other.
     pub(crate) async fn deliver_queued(self: &Arc<Self>, server: &Arc<VerifiedServer>) {
-        let _lock = self.lock.lock().await;
-        if !self.may_deliver() || !self.follows(server) {
+        // A delivery reads, which begins no other one.
+        if self.delivering.swap(true, Ordering::AcqRel) {
             return;
         }
-        if let Err(refusal) = self.try_deliver(server).await {
-            tracing::debug!(session = self.id().as_str(), %refusal, "a queued prompt waits on");
+        {
+            let _lock = self.lock.lock().await;
+            if self.may_deliver()
+                && self.follows(server)
+                && let Err(refusal) = self.try_deliver(server).await
+            {
+                tracing::debug!(session = self.id().as_str(), %refusal, "a queued prompt waits on");
+            }
         }
+        self.delivering.store(false, Ordering::Release);
     }
 
     async fn try_deliver(self: &Arc<Self>, server: &Arc<VerifiedServer>) -> Result<(), Refusal> {

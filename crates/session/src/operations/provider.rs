@@ -44,9 +44,7 @@ pub(crate) async fn read(
         | OperationInput::Resume
         | OperationInput::Compact
         | OperationInput::ModelSet { .. }
-        | OperationInput::TitleSet { .. } => {
-            Err(Refusal::new(RefusalCode::Internal, "this operation is of a session"))
-        }
+        | OperationInput::TitleSet { .. } => Err(Refusal::new(RefusalCode::Internal, "this operation is of a session")),
     }
 }
 
