@@ -40,6 +40,10 @@ impl Supervisor {
         if let Some(record) = self.known(&request.client_action_id, &print).await? {
             return Ok(records::view(&record, true));
         }
+        if request.input.needs_generation() && request.capability_generation.is_none() {
+            let detail = "send the `capability_generation` of the snapshot that this was decided on";
+            return Err(Refusal::new(RefusalCode::GenerationMissing, detail));
+        }
         if self.is_stopping() {
             return Err(Refusal::new(RefusalCode::ShuttingDown, "the daemon is stopping"));
         }
@@ -111,7 +115,7 @@ impl Supervisor {
         let server = self.inner.servers.ensure(session.workspace()).await?;
         let canaries = server.canaries();
         if crate::clock::now_ms().saturating_sub(canaries.read_at_ms) >= CANARY_EXPIRY_MS {
-            server.refresh_canaries(self.shared()).await?;
+            self.inner.servers.prove_again(&server).await?;
         }
         rules::canary::passed(&canaries.results, &[CanaryScope::Installation, CanaryScope::Server])?;
         session.bind(&server).await?;

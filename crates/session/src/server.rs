@@ -107,7 +107,7 @@ impl VerifiedServer {
         self.owned.stop(STOP_GRACE).await
     }
 
-    /// Reads the server canaries again. A failure of identity, listener or authentication kills the server.
+    /// Reads the server canaries again.
     ///
     /// # Errors
     /// The first failure.
@@ -115,14 +115,19 @@ impl VerifiedServer {
         let mut results: Vec<CanaryResult> = self.canaries().results.into_iter().filter(is_installation).collect();
         results.extend(server_canaries::read(shared.contract, &self.client, &self.owned).await);
         let verdict = rules::canary::passed(&results, &[CanaryScope::Installation, CanaryScope::Server]);
-        let fatal = results.iter().any(|result| !result.passed && result.canary.failure_ends_server());
         *self.canaries.lock().unwrap_or_else(PoisonError::into_inner) =
             ReadCanaries { results, read_at_ms: clock::now_ms() };
-        if fatal {
-            // It is not asked to stop: what it is cannot be trusted any more.
-            self.owned.stop(Duration::ZERO).await;
-        }
         verdict
+    }
+
+    /// Whether identity, listener or authentication failed.
+    pub(crate) fn must_not_be_spoken_to(&self) -> bool {
+        self.canaries().results.iter().any(|result| !result.passed && result.canary.failure_ends_server())
+    }
+
+    /// Ends it without asking it to stop.
+    pub(crate) async fn kill(&self) {
+        self.owned.stop(Duration::ZERO).await;
     }
 }
 

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rules::canary::CanaryResult;
+use rules::lifecycle::{Limits, ServerEffect, ServerEvent, ServerState, step};
 use rules::refusal::{Refusal, RefusalCode};
 
-use crate::server::{self, CANARY_REFRESH, VerifiedServer};
+use crate::server::{self, CANARY_REFRESH, STOP_GRACE, VerifiedServer};
 use crate::shared::Shared;
 use crate::view::ServerView;
 
@@ -18,17 +19,29 @@ const CRASH_WINDOW: Duration = Duration::from_secs(60);
 /// How often idle servers are looked for.
 const IDLE_POLL: Duration = Duration::from_secs(30);
 
-#[derive(Default)]
 struct Slot {
+    state: ServerState,
+    /// Published while the state is `Ready`.
     server: Option<Arc<VerifiedServer>>,
-    starting: bool,
-    stopping: bool,
-    failure: Option<Refusal>,
+    /// Canaries of the last start that failed.
     failed_canaries: Vec<CanaryResult>,
     failures: Vec<Instant>,
     last_used: Option<Instant>,
     /// One start at a time.
     start_lock: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl Default for Slot {
+    fn default() -> Self {
+        Self {
+            state: ServerState::Stopped,
+            server: None,
+            failed_canaries: Vec::new(),
+            failures: Vec::new(),
+            last_used: None,
+            start_lock: Arc::default(),
+        }
+    }
 }
 
 /// Every owned server, by resolved workspace.
@@ -73,31 +86,54 @@ impl Servers {
         }
         self.check_crash_loop(workspace)?;
         self.make_room(workspace).await?;
-        self.with_slot(workspace, |slot| slot.starting = true);
-        let outcome = server::start(&self.shared, workspace).await;
-        match outcome {
+        if !self.advance(workspace, ServerEvent::StartRequested).contains(&ServerEffect::Spawn) {
+            return Err(Refusal::new(RefusalCode::ServerUnavailable, "the server is being stopped; try again"));
+        }
+        match server::start(&self.shared, workspace).await {
             Ok(started) => {
                 let started = Arc::new(started);
                 self.with_slot(workspace, |slot| {
-                    slot.starting = false;
-                    slot.failure = None;
                     slot.failed_canaries.clear();
                     slot.server = Some(Arc::clone(&started));
                 });
+                // Without `Publish` a stop came in between: nobody may use it.
+                if !self.advance(workspace, ServerEvent::Proved).contains(&ServerEffect::Publish) {
+                    started.stop().await;
+                    self.advance(workspace, ServerEvent::Exited(stopped()));
+                    return Err(stopped());
+                }
                 tokio::spawn(watch(Arc::clone(self), Arc::clone(&started)));
                 Ok(started)
             }
             Err(failed) => {
                 tracing::warn!(workspace = %workspace.display(), refusal = %failed.refusal, "the server did not start");
                 self.with_slot(workspace, |slot| {
-                    slot.starting = false;
                     slot.failures.push(Instant::now());
-                    slot.failure = Some(failed.refusal.clone());
                     slot.failed_canaries = failed.canaries;
                 });
+                // The start has ended whatever it began.
+                self.advance(workspace, ServerEvent::Exited(failed.refusal.clone()));
                 Err(failed.refusal)
             }
         }
+    }
+
+    /// One step of the slot's life; a server that is withdrawn is no longer handed out.
+    fn advance(&self, workspace: &Path, event: ServerEvent) -> Vec<ServerEffect> {
+        let now_ms = u64::try_from(crate::clock::now_ms()).unwrap_or(0);
+        let limits = Limits {
+            start_timeout_ms: self.shared.settings.agent_server.start_timeout_s.saturating_mul(1000),
+            stop_grace_ms: u64::try_from(STOP_GRACE.as_millis()).unwrap_or(u64::MAX),
+        };
+        let mut slots = self.slots();
+        let slot = slots.entry(workspace.to_path_buf()).or_default();
+        let state = std::mem::replace(&mut slot.state, ServerState::Stopped);
+        let (next, effects) = step(state, event, now_ms, limits);
+        slot.state = next;
+        if effects.contains(&ServerEffect::Withdraw) {
+            slot.server = None;
+        }
+        effects
     }
 
     fn with_slot(&self, workspace: &Path, change: impl FnOnce(&mut Slot)) {
@@ -111,7 +147,7 @@ impl Servers {
         if slot.failures.len() < MAX_FAILURES {
             return Ok(());
         }
-        let last = slot.failure.as_ref().map(|refusal| refusal.detail.clone()).unwrap_or_default();
+        let last = slot.failure().map(|refusal| refusal.detail).unwrap_or_default();
         let detail =
             format!("the server failed {MAX_FAILURES} times within a minute; wait, then try again. Last: {last}");
         Err(Refusal::new(RefusalCode::ServerStartFailed, detail))
@@ -122,8 +158,7 @@ impl Servers {
         let max_servers = self.shared.settings.agent_server.max_servers;
         let victim = {
             let slots = self.slots();
-            let is_up = |slot: &Slot| slot.starting || slot.server.as_ref().is_some_and(|server| !server.is_gone());
-            let up = slots.iter().filter(|(path, slot)| path.as_path() != workspace && is_up(slot)).count();
+            let up = slots.iter().filter(|(path, slot)| path.as_path() != workspace && slot.holds_process()).count();
             if up < max_servers {
                 return Ok(());
             }
@@ -132,7 +167,7 @@ impl Servers {
         };
         match victim {
             Some(server) => {
-                server.stop().await;
+                self.stop(&server).await;
                 Ok(())
             }
             None => {
@@ -168,21 +203,52 @@ impl Servers {
             };
             for server in idle {
                 tracing::info!(workspace = %server.workspace().display(), "the idle server is stopped");
-                server.stop().await;
+                self.stop(&server).await;
             }
         }
     }
 
-    /// Stops every server; says how many processes are left.
+    /// Reads a server's canaries again; one whose identity, listener or authentication fails is killed.
+    ///
+    /// # Errors
+    /// The first failure.
+    pub(crate) async fn prove_again(&self, server: &Arc<VerifiedServer>) -> Result<(), Refusal> {
+        let verdict = server.refresh_canaries(&self.shared).await;
+        if let Err(refusal) = &verdict
+            && server.must_not_be_spoken_to()
+        {
+            // It is not asked to stop: what it is cannot be trusted any more.
+            self.advance(server.workspace(), ServerEvent::Disproved(refusal.clone()));
+            server.kill().await;
+        }
+        verdict
+    }
+
+    /// Stops one server; says how many processes are left.
+    async fn stop(&self, server: &Arc<VerifiedServer>) -> usize {
+        self.advance(server.workspace(), ServerEvent::StopRequested);
+        server.stop().await.leftover_processes
+    }
+
+    /// Stops every server, those that are starting too; says how many processes are left.
     pub(crate) async fn stop_all(&self) -> usize {
-        let servers: Vec<Arc<VerifiedServer>> = {
-            let mut slots = self.slots();
-            slots.values_mut().for_each(|slot| slot.stopping = true);
-            slots.values().filter_map(|slot| slot.server.clone()).collect()
+        let (workspaces, servers): (Vec<PathBuf>, Vec<Arc<VerifiedServer>>) = {
+            let slots = self.slots();
+            (slots.keys().cloned().collect(), slots.values().filter_map(|slot| slot.server.clone()).collect())
         };
+        for workspace in &workspaces {
+            self.advance(workspace, ServerEvent::StopRequested);
+        }
         let mut left = 0;
         for server in servers {
             left += server.stop().await.leftover_processes;
+        }
+        // A start that was under way ends what it began once it sees that nobody may use it.
+        for workspace in &workspaces {
+            let start_lock = self.slots().get(workspace).map(|slot| Arc::clone(&slot.start_lock));
+            if let Some(start_lock) = start_lock {
+                drop(start_lock.lock().await);
+            }
         }
         left
     }
@@ -194,50 +260,64 @@ impl Servers {
 }
 
 impl Slot {
+    fn holds_process(&self) -> bool {
+        match self.state {
+            ServerState::Starting { .. } | ServerState::Ready | ServerState::Stopping { .. } => true,
+            ServerState::Stopped | ServerState::Failed { .. } => false,
+        }
+    }
+
+    fn failure(&self) -> Option<Refusal> {
+        match &self.state {
+            ServerState::Failed { reason } => Some(reason.clone()),
+            ServerState::Stopped | ServerState::Starting { .. } | ServerState::Ready | ServerState::Stopping { .. } => {
+                None
+            }
+        }
+    }
+
     fn view(&self, workspace: &Path) -> ServerView {
         let up = self.server.as_ref().filter(|server| !server.is_gone());
-        let state = match (up, self.starting, self.stopping, &self.failure) {
-            (_, _, true, _) => "stopping",
-            (Some(_), _, _, _) => "ready",
-            (None, true, _, _) => "starting",
-            (None, false, _, Some(_)) => "failed",
-            (None, false, _, None) => "stopped",
-        };
         ServerView {
             workspace: workspace.to_string_lossy().into_owned(),
-            state: state.to_owned(),
+            state: self.state.as_str().to_owned(),
             version: up.map(|server| server.client().contract().version().to_owned()),
             server_start_id: up.map(|server| server.start_id().to_owned()),
             launch_config_digest: up.map(|server| server.owned().launch_config_digest().to_owned()),
             pid: up.map(|server| server.owned().pid()),
             canaries: up.map_or_else(|| self.failed_canaries.clone(), |server| server.canaries().results),
-            reason: if up.is_some() { None } else { self.failure.clone() },
+            reason: self.failure(),
         }
     }
 }
 
 /// Reads the canaries again and again, and notes the end.
 async fn watch(servers: Arc<Servers>, server: Arc<VerifiedServer>) {
+    let workspace = server.workspace().to_path_buf();
     loop {
         tokio::select! {
             () = server.gone() => break,
             () = tokio::time::sleep(CANARY_REFRESH) => {
-                if let Err(refusal) = server.refresh_canaries(&servers.shared).await {
-                    tracing::warn!(workspace = %server.workspace().display(), %refusal, "a server canary failed");
+                if let Err(refusal) = servers.prove_again(&server).await {
+                    tracing::warn!(workspace = %workspace.display(), %refusal, "a server canary failed");
                 }
             }
         }
     }
     let report = server.exit_report();
-    let status = report.as_ref().and_then(|report| report.status).map(|status| status.to_string());
-    tracing::info!(workspace = %server.workspace().display(), ?status, "the server has ended");
-    let workspace = server.workspace().to_path_buf();
+    let status =
+        report.and_then(|report| report.status).map_or_else(|| "unknown".to_owned(), |status| status.to_string());
+    tracing::info!(workspace = %workspace.display(), status, "the server has ended");
     servers.with_slot(&workspace, |slot| {
-        if slot.server.as_ref().is_some_and(|current| Arc::ptr_eq(current, &server)) {
-            slot.server = None;
-            if !slot.stopping {
-                slot.failures.push(Instant::now());
-            }
+        if slot.state == ServerState::Ready {
+            slot.failures.push(Instant::now());
         }
     });
+    let reason = Refusal::new(RefusalCode::ServerUnavailable, format!("the server ended by itself ({status})"));
+    servers.advance(&workspace, ServerEvent::Exited(reason));
+    servers.with_slot(&workspace, |slot| slot.server = None);
+}
+
+fn stopped() -> Refusal {
+    Refusal::new(RefusalCode::ServerUnavailable, "the server was stopped while it started; try again")
 }

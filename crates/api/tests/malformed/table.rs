@@ -295,13 +295,6 @@ pub(crate) const MALFORMED: &[Malformed] = &[
         "wrong_type",
     ),
     Malformed::post(
-        "no generation",
-        ACTIONS,
-        r#"{"operation_id":"session.resume","input":{},"client_action_id":"a1"}"#,
-        422,
-        "generation_missing",
-    ),
-    Malformed::post(
         "empty action id",
         ACTIONS,
         r#"{"operation_id":"session.resume","input":{},"client_action_id":""}"#,
