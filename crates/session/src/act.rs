@@ -6,10 +6,10 @@ use std::time::Duration;
 use rules::canary::CanaryScope;
 use rules::catalog::OperationInput;
 use rules::operation::OperationScope;
-use rules::receipt::fingerprint;
+use rules::receipt::{Unfinished, fingerprint};
 use rules::refusal::{Refusal, RefusalCode};
 use rules::role::authorize_operation;
-use store::{ReceiptRecord, ReceiptState, StepRecord, StepState};
+use store::{ReceiptRecord, ReceiptState, StepState};
 
 use crate::operations::{Ask, read_provider};
 use crate::records::{self, OpenReceipt};
@@ -174,7 +174,7 @@ impl Supervisor {
     pub(crate) async fn close_interrupted_receipts(&self) -> Result<(), Refusal> {
         let open = self.shared().records.ledger(store::Ledger::receipts_open).await?;
         for record in open {
-            if record.state == ReceiptState::Queued {
+            if records::unfinished(&record) == Unfinished::Deliver {
                 self.queue_again(&record).await?;
                 continue;
             }
@@ -187,22 +187,21 @@ impl Supervisor {
     /// Closes a receipt whose operation will not go on: what was sent without an outcome is unknown, what was not sent
     /// never will be.
     async fn close_interrupted(&self, record: ReceiptRecord, why: &Refusal) -> Result<(), Refusal> {
-        let is_in = |state: StepState| move |step: &&StepRecord| step.state == state;
-        let sent = record.steps.last().is_some_and(|step| step.state == StepState::Intent);
-        let doubtful = sent || record.steps.iter().any(|step| step.state == StepState::Unknown);
-        let done: Vec<String> =
-            record.steps.iter().filter(is_in(StepState::Done)).map(|step| step.name.clone()).collect();
+        let verdict = records::unfinished(&record);
         let mut receipt = OpenReceipt::resume(&self.shared().records, record);
-        let result = serde_json::json!({"steps_done": done});
-        if !doubtful {
-            return receipt.finish(ReceiptState::Rejected, Some(why), result).await;
+        match verdict {
+            Unfinished::Nothing | Unfinished::Deliver => Ok(()),
+            Unfinished::Stopped { done } => {
+                let result = serde_json::json!({"steps_done": done});
+                receipt.finish(ReceiptState::Rejected, Some(why), result).await
+            }
+            Unfinished::SeekEvidence { steps } => {
+                let detail = format!("{} was sent and its outcome is not known; look at the events", steps.join(", "));
+                let reason = Refusal::new(RefusalCode::OutcomeUnknown, detail);
+                receipt.step_outcome(StepState::Unknown, Some(&reason)).await?;
+                receipt.finish(ReceiptState::OutcomeUnknown, Some(&reason), serde_json::Value::Null).await
+            }
         }
-        let detail = format!("a step was sent and its outcome is not known ({}); look at the events", why.detail);
-        let reason = Refusal::new(RefusalCode::OutcomeUnknown, detail);
-        if sent {
-            receipt.step_outcome(StepState::Unknown, Some(&reason)).await?;
-        }
-        receipt.finish(ReceiptState::OutcomeUnknown, Some(&reason), result).await
     }
 
     async fn queue_again(&self, record: &ReceiptRecord) -> Result<(), Refusal> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rules::receipt::{self, Unfinished};
 use rules::refusal::{Refusal, RefusalCode};
 use serde_json::Value;
 use store::{Journal, Ledger, ReceiptRecord, ReceiptState, StepRecord, StepState, StoreError};
@@ -113,6 +114,21 @@ impl OpenReceipt {
         let stored = self.record.clone();
         self.records.ledger(move |ledger| ledger.update_receipt(stored)).await
     }
+}
+
+/// What becomes of a stored receipt whose operation will not go on.
+pub(crate) fn unfinished(record: &ReceiptRecord) -> Unfinished {
+    // The words are the same on both sides; one that were not would count as sent.
+    let state = receipt::ReceiptState::parse(record.state.as_str()).unwrap_or(receipt::ReceiptState::InFlight);
+    let steps: Vec<(&str, receipt::StepState)> = record
+        .steps
+        .iter()
+        .map(|step| {
+            let state = receipt::StepState::parse(step.state.as_str()).unwrap_or(receipt::StepState::Unknown);
+            (step.name.as_str(), state)
+        })
+        .collect();
+    receipt::unfinished(state, &steps)
 }
 
 /// A receipt as clients see it.

@@ -1,17 +1,6 @@
 use super::*;
 use serde_json::json;
 
-fn receipt(state: ReceiptState) -> Receipt {
-    let about = NewReceipt {
-        client_action_id: "c1",
-        session_id: Some("s"),
-        operation_id: OperationId::PromptSend,
-        input: &json!({"text": "hi"}),
-        now: "t0",
-    };
-    Receipt::new(about, state)
-}
-
 #[test]
 fn a_fingerprint_counts_session_operation_and_input() {
     let input = json!({"text": "hi", "on_pending": "refuse"});
@@ -60,46 +49,19 @@ fn a_step_is_sent_at_most_once() {
 }
 
 #[test]
-fn a_receipt_answers_the_same_request_only() {
-    let receipt = receipt(ReceiptState::Queued);
-    assert!(receipt.check_same(&fingerprint(Some("s"), OperationId::PromptSend, &json!({"text": "hi"}))).is_ok());
-    let refusal = receipt.check_same("other").unwrap_err();
-    assert_eq!((refusal.code, refusal.code.http_status()), (RefusalCode::ClientActionIdReused, 422));
-}
-
-#[test]
-fn a_receipt_records_its_life() {
-    let mut receipt = receipt(ReceiptState::Queued);
-    assert!(receipt.begin_step("send_message", "t1").is_err());
-    receipt.advance(ReceiptState::InFlight, None, "t1").unwrap();
-    let first = receipt.begin_step("reject", "t2").unwrap();
-    assert!(receipt.begin_step("send_message", "t2").is_err());
-    receipt.end_step(first, StepState::Done, None, "t3").unwrap();
-    assert!(receipt.end_step(first, StepState::Done, None, "t3").is_err());
-    assert!(receipt.end_step(9, StepState::Done, None, "t3").is_err());
-    let second = receipt.begin_step("send_message", "t4").unwrap();
-    receipt.end_step(second, StepState::Failed, Some(RefusalCode::UpstreamRefused), "t5").unwrap();
-    let why = Refusal::new(RefusalCode::UpstreamRefused, "the server answered 500");
-    receipt.advance(ReceiptState::Rejected, Some(why), "t6").unwrap();
-    assert_eq!((receipt.code, receipt.updated_at.as_str()), (Some(RefusalCode::UpstreamRefused), "t6"));
-    assert!(receipt.advance(ReceiptState::Applied, None, "t7").is_err());
-    let stored = serde_json::to_string(&receipt).unwrap();
-    assert_eq!(serde_json::from_str::<Receipt>(&stored).unwrap(), receipt);
-}
-
-#[test]
-fn after_a_crash_nothing_is_sent_again() {
-    assert_eq!(receipt(ReceiptState::Queued).after_crash(), AfterCrash::Deliver);
+fn what_will_not_go_on_is_never_sent_again() {
+    use StepState::{Done, Failed, Intent, NotSent, Unknown};
+    assert_eq!(unfinished(ReceiptState::Queued, &[]), Unfinished::Deliver);
     for done in [ReceiptState::Applied, ReceiptState::Rejected, ReceiptState::OutcomeUnknown] {
-        assert_eq!(receipt(done).after_crash(), AfterCrash::Nothing);
+        assert_eq!(unfinished(done, &[("reject", Intent)]), Unfinished::Nothing);
     }
-    let mut running = receipt(ReceiptState::InFlight);
-    assert_eq!(running.after_crash(), AfterCrash::Stopped { done: vec![] });
-    let step = running.begin_step("reject", "t").unwrap();
-    assert_eq!(running.after_crash(), AfterCrash::SeekEvidence { steps: vec!["reject".into()] });
-    running.end_step(step, StepState::Done, None, "t").unwrap();
-    assert_eq!(running.after_crash(), AfterCrash::Stopped { done: vec!["reject".into()] });
-    let step = running.begin_step("send_message", "t").unwrap();
-    running.end_step(step, StepState::Unknown, Some(RefusalCode::UpstreamTimeout), "t").unwrap();
-    assert_eq!(running.after_crash(), AfterCrash::SeekEvidence { steps: vec!["send_message".into()] });
+    let in_flight = |steps: &[(&str, StepState)]| unfinished(ReceiptState::InFlight, steps);
+    let stopped = |done: &[&str]| Unfinished::Stopped { done: done.iter().map(|name| (*name).to_owned()).collect() };
+    let seek =
+        |steps: &[&str]| Unfinished::SeekEvidence { steps: steps.iter().map(|name| (*name).to_owned()).collect() };
+    assert_eq!(in_flight(&[]), stopped(&[]));
+    assert_eq!(in_flight(&[("reject", Intent)]), seek(&["reject"]));
+    assert_eq!(in_flight(&[("reject", Done)]), stopped(&["reject"]));
+    assert_eq!(in_flight(&[("reject", Failed), ("send_message", NotSent)]), stopped(&[]));
+    assert_eq!(in_flight(&[("reject", Done), ("send_message", Unknown)]), seek(&["send_message"]));
 }
