@@ -27,11 +27,13 @@ import signal
 import socket
 import sys
 import threading
+import time
 
 CONTRACT = "1.40.0"
 PR_SET_DUMPABLE = 4
 PR_GET_DUMPABLE = 3
 MAX_LINE_BYTES = 1 << 20
+REAP_INTERVAL_SECONDS = 30
 
 
 def _take_descriptor(variable):
@@ -279,6 +281,42 @@ def install_latch(control):
     Agent._aexecute_actions = aexecute
 
 
+def adopted_zombies():
+    """Ended processes that fell to this one and that none of its own code waits for: those of other sessions."""
+    own_session = os.getsid(0)
+    found = set()
+    for task in os.listdir("/proc/self/task"):
+        try:
+            with open(f"/proc/self/task/{task}/children") as children:
+                pids = children.read().split()
+        except OSError:
+            continue
+        for pid in pids:
+            try:
+                with open(f"/proc/{pid}/stat") as stat:
+                    state, _parent, _group, session = stat.read().rsplit(")", 1)[1].split()[:4]
+            except OSError:
+                continue
+            if state == "Z" and int(session) != own_session:
+                found.add(int(pid))
+    return found
+
+
+def reap_adopted():
+    """The daemon makes this process adopt what its tree orphans, so that nothing of it escapes; here they are reaped."""
+    seen = set()
+    while True:
+        time.sleep(REAP_INTERVAL_SECONDS)
+        zombies = adopted_zombies()
+        # Twice seen: whoever started it had the time to wait for it.
+        for pid in zombies & seen:
+            try:
+                os.waitpid(pid, os.WNOHANG)
+            except ChildProcessError:
+                pass
+        seen = zombies
+
+
 def main():
     nonce = os.environ.pop("GATEPOST_NONCE")
     listen_number = _take_descriptor("GATEPOST_LISTEN_FD")
@@ -308,6 +346,8 @@ def main():
         }
     )
     threading.Thread(target=control.serve, name="gatepost-control", daemon=True).start()
+    if sys.platform == "linux":
+        threading.Thread(target=reap_adopted, name="gatepost-reaper", daemon=True).start()
 
 
 main()
