@@ -92,9 +92,14 @@ pub struct DemoArgs {
     pub keep: bool,
 }
 
-/// Arguments of `serve`: only the global ones.
+/// Arguments of `serve`, beside the global ones.
 #[derive(Debug, Clone, Args)]
-pub struct ServeArgs {}
+pub struct ServeArgs {
+    /// The directory whose `servers/` holds the managed installs, when it is not the state directory: several daemons with
+    /// states of their own (the demonstration, tests) can then use one install.
+    #[arg(long, hide = true, value_name = "DIR", value_parser = values::path)]
+    pub install_dir: Option<PathBuf>,
+}
 
 /// What to do with the managed Agent Server.
 #[derive(Debug, Clone, Subcommand)]

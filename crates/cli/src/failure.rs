@@ -1,17 +1,23 @@
 //! How a command fails: a stable code, words, the next step, and the exit code.
 
+use std::io::Write;
+
 use api_types::{ExitCode, Problem};
 use serde_json::{Map, Value, json};
 
+use crate::{output, sanitize};
+
 /// A failure, as it is told to people and programs.
 #[derive(Debug)]
-pub(crate) struct Failure {
-    pub(crate) exit: ExitCode,
-    /// Stable snake_case word: the daemon's own, or one of this crate's.
-    pub(crate) code: String,
-    pub(crate) detail: String,
+pub struct Failure {
+    /// How the command ends.
+    pub exit: ExitCode,
+    /// Stable snake_case word: the daemon's own, or one of the command line's.
+    pub code: String,
+    /// What happened, for people.
+    pub detail: String,
     /// What to do next.
-    pub(crate) hint: Option<String>,
+    pub hint: Option<String>,
     retryable: bool,
     capability_generation: Option<u64>,
     /// The reply that tells of the failure, when there is one (a rejected receipt); `ok` and `error` are added to it.
@@ -19,7 +25,9 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    pub(crate) fn new(exit: ExitCode, code: &str, detail: impl Into<String>) -> Self {
+    /// Of this kind; the hint is the one known for the code, if any.
+    #[must_use]
+    pub fn new(exit: ExitCode, code: &str, detail: impl Into<String>) -> Self {
         Self {
             exit,
             code: code.to_owned(),
@@ -32,7 +40,8 @@ impl Failure {
     }
 
     /// A mistake in what was typed.
-    pub(crate) fn usage(detail: impl Into<String>) -> Self {
+    #[must_use]
+    pub fn usage(detail: impl Into<String>) -> Self {
         Self::new(ExitCode::Usage, "usage", detail)
     }
 
@@ -49,25 +58,40 @@ impl Failure {
         failure
     }
 
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+    /// The same with another next step.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
     /// Tells a program more than words can, beside `error`.
-    pub(crate) fn field(mut self, name: &str, value: impl Into<Value>) -> Self {
+    #[must_use]
+    pub fn field(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.body.insert(name.to_owned(), value.into());
         self
     }
 
     /// The reply that tells of the failure.
-    pub(crate) fn body(mut self, body: &Value) -> Self {
+    #[must_use]
+    pub fn body(mut self, body: &Value) -> Self {
         if let Value::Object(fields) = body {
             let reserved = |name: &str| matches!(name, "ok" | "error" | "exit_code");
             let fields = fields.iter().filter(|(name, _)| !reserved(name));
             self.body.extend(fields.map(|(name, field)| (name.clone(), field.clone())));
         }
         self
+    }
+
+    /// The lines for people.
+    pub(crate) fn words(&self) -> String {
+        // A detail may quote the agent: its further lines are set in, so that they cannot pass for lines of ours.
+        let detail = self.detail.replace('\n', "\n  ");
+        let mut words = format!("error: {}: {}\n", sanitize::line(&self.code), sanitize::lines(&detail));
+        if let Some(hint) = &self.hint {
+            words.push_str(&format!("next: {}\n", sanitize::lines(hint)));
+        }
+        words
     }
 
     /// The one object of `--json`.
@@ -84,6 +108,26 @@ impl Failure {
         object.insert("exit_code".to_owned(), self.exit.code().into());
         Value::Object(object)
     }
+}
+
+/// Says how a command of the binary ended, as every other command does: with `json` one object on `stdout`; otherwise the words
+/// of a failure on `stderr`, and nothing of a success, whose text the caller has printed.
+pub fn conclude(
+    ended: &Result<Value, Failure>,
+    json: bool,
+    stdout: &mut dyn Write,
+    stderr: &mut dyn Write,
+) -> ExitCode {
+    let (exit, object) = match ended {
+        Ok(body) => (ExitCode::Done, output::with_ok(body)),
+        Err(failure) => (failure.exit, failure.object()),
+    };
+    if json {
+        output::write_quietly(stdout, &output::json_line(&object));
+    } else if let Err(failure) = ended {
+        output::write_quietly(stderr, &failure.words());
+    }
+    exit
 }
 
 /// The next step after a refusal; `None` where the detail says it already.

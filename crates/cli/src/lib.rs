@@ -13,6 +13,7 @@
 
 pub mod args;
 pub mod client;
+mod daemon;
 mod failure;
 mod output;
 mod parse;
@@ -23,4 +24,12 @@ mod transport;
 
 pub use args::{Cli, ClientCommand, Command, DemoArgs, ServeArgs, ServerCommand};
 pub use client::{ClientContext, Console};
+pub use daemon::Daemon;
+pub use failure::{Failure, conclude};
 pub use parse::{ParseOutcome, parse};
+
+/// A pending batch as `gatepost approvals` shows it to a person: the whole of it, with nothing in it that could act on a terminal.
+#[must_use]
+pub fn show_approval(approval: &api_types::Approval, color: bool) -> String {
+    render::approval::approval(approval, &render::style::Style::new(color))
+}

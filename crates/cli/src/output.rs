@@ -2,7 +2,7 @@
 
 use std::io::{ErrorKind, Write};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::sanitize;
 
@@ -61,4 +61,15 @@ pub(crate) fn write_quietly(stream: &mut dyn Write, text: &str) {
 pub(crate) fn json_line(value: &Value) -> String {
     let serialised = value.to_string();
     format!("{}\n", sanitize::json(&serialised))
+}
+
+/// The API's object with `ok: true` first.
+pub(crate) fn with_ok(body: &Value) -> Value {
+    let mut object = Map::new();
+    object.insert("ok".to_owned(), Value::Bool(true));
+    if let Value::Object(fields) = body {
+        object
+            .extend(fields.iter().filter(|(name, _)| *name != "ok").map(|(name, field)| (name.clone(), field.clone())));
+    }
+    Value::Object(object)
 }

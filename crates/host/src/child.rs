@@ -139,6 +139,12 @@ impl ChildProcess {
     }
 }
 
+/// Kills every child that a [`ChildProcess`] holds, with its group, for a daemon that is told to hurry. Whoever waits for
+/// them goes on as after any other end. Returns how many there were.
+pub fn kill_all_held() -> usize {
+    registry::kill_held()
+}
+
 /// The pidfd: readable once the process has ended, for use with an event loop.
 impl AsFd for ChildProcess {
     fn as_fd(&self) -> BorrowedFd<'_> {

@@ -13,6 +13,10 @@ use rustix::net::{AddressFamily, SocketAddrUnix, bind, connect, listen};
 use crate::lock::{FileLock, LockError};
 use crate::secure_fs::{self, SecureFsError};
 
+mod activated;
+
+pub use activated::adopt_activated;
+
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 128;
 
@@ -40,6 +44,9 @@ pub enum SocketError {
         /// The socket.
         path: PathBuf,
     },
+    /// What a service manager handed over is no socket of ours to serve on.
+    #[error("the descriptor that was handed over for socket activation {0}: correct the socket unit")]
+    NotFit(String),
     /// The system call itself failed.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {

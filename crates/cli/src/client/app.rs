@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use api_types::ExitCode;
 use http::Method;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{ClientContext, Console};
 use crate::failure::Failure;
-use crate::output::{Output, json_line, write_quietly};
+use crate::output::{Output, json_line, with_ok, write_quietly};
 use crate::render::style::Style;
 use crate::sanitize;
 use crate::transport::{self, Call, Effect};
@@ -85,12 +85,7 @@ impl<'a> App<'a> {
         if self.json() {
             self.print_json(&failure.object());
         } else {
-            // A detail may quote the agent: its further lines are set in, so that they cannot pass for lines of ours.
-            let detail = failure.detail.replace('\n', "\n  ");
-            self.note(&format!("error: {}: {detail}", sanitize::line(&failure.code)));
-            if let Some(hint) = &failure.hint {
-                self.note(&format!("next: {hint}"));
-            }
+            write_quietly(&mut **self.stderr.borrow_mut(), &failure.words());
         }
         failure.exit
     }
@@ -170,17 +165,6 @@ impl<'a> App<'a> {
         let read = (&mut **stdin).take(max_bytes as u64 + 1).read_to_end(&mut content)?;
         Ok((read <= max_bytes).then_some(content))
     }
-}
-
-/// The API's object with `ok: true` first.
-pub(super) fn with_ok(body: &Value) -> Value {
-    let mut object = Map::new();
-    object.insert("ok".to_owned(), Value::Bool(true));
-    if let Value::Object(fields) = body {
-        object
-            .extend(fields.iter().filter(|(name, _)| *name != "ok").map(|(name, field)| (name.clone(), field.clone())));
-    }
-    Value::Object(object)
 }
 
 /// Reads a reply as the type it must have.

@@ -6,10 +6,11 @@ use api_types::{EventPage, ExitCode};
 use http::Method;
 use serde_json::{Value, json};
 
-use super::app::{App, READ_TIMEOUT, typed, with_ok};
+use super::app::{App, READ_TIMEOUT, typed};
 use super::resolve;
 use crate::args::EventsArgs;
 use crate::failure::Failure;
+use crate::output::with_ok;
 use crate::render;
 use crate::transport::{Call, Effect, encoded};
 

@@ -5,12 +5,13 @@ use std::time::{Duration, Instant};
 use api_types::{Event, EventKind, ExitCode, ReceiptState};
 use serde_json::{Value, json};
 
-use super::app::{App, with_ok};
+use super::app::App;
 use super::events;
 use super::resolve;
 use super::wait::{self, Action, Known};
 use crate::args::{MAX_PROMPT_BYTES, PromptArgs};
 use crate::failure::Failure;
+use crate::output::with_ok;
 use crate::render;
 
 /// How long a turn is followed when nothing else was said.

@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process, waitid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process, kill_process_group, waitid};
 
 use super::procfs;
 use crate::child::ExitStatus;
@@ -53,6 +53,17 @@ pub(crate) fn reap(pid: u32, pidfd: BorrowedFd<'_>) -> io::Result<Option<ExitSta
 /// Makes the child an orphan like any other.
 pub(crate) fn give_up(pid: u32) {
     held().remove(&pid);
+}
+
+/// Sends SIGKILL to the group of every held child; returns how many there are. Whoever holds them sees them end.
+pub(crate) fn kill_held() -> usize {
+    let held = held();
+    let groups = held.iter().filter_map(|pid| i32::try_from(*pid).ok().filter(|pid| *pid > 1).and_then(Pid::from_raw));
+    for group in groups {
+        // An error means that it has ended; its number is its own until it is reaped.
+        kill_process_group(group, Signal::KILL).ok();
+    }
+    held.len()
 }
 
 /// Reaps every ended orphan: a child that is neither held nor `known`. Returns how many.
