@@ -10,49 +10,22 @@ use std::collections::HashSet;
 
 use api::Limits;
 use support::{OWNER, Running};
-use table::{Body, MALFORMED, Malformed, Token};
-
-fn bytes(request: &Malformed) -> Vec<u8> {
-    let body = match request.body {
-        Body::None => None,
-        Body::Bytes(bytes) => Some(bytes.to_vec()),
-        Body::Filled(head, piece, times, tail) => Some(format!("{head}{}{tail}", piece.repeat(times)).into_bytes()),
-    };
-    let mut fields: Vec<(String, String)> = vec![("Host".into(), "localhost".into())];
-    match request.token {
-        Token::Owner => fields.push(("Authorization".into(), format!("Bearer {OWNER}"))),
-        Token::None => {}
-        Token::Value(value) => fields.push(("Authorization".into(), value.replace("{owner}", OWNER))),
-    }
-    if let Some(body) = &body {
-        fields.push(("Content-Length".into(), body.len().to_string()));
-        fields.push(("Content-Type".into(), "application/json".into()));
-    }
-    fields.retain(|(known, _)| !request.headers.iter().any(|(name, _)| name == known));
-    fields.extend(request.headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
-    let mut text = format!("{} {} HTTP/1.1\r\n", request.method, request.target).into_bytes();
-    for (name, value) in fields {
-        text.extend(format!("{name}: {value}\r\n").into_bytes());
-    }
-    text.extend(b"\r\n");
-    text.extend(body.unwrap_or_default());
-    text
-}
 
 #[test]
 fn the_table_is_large_and_its_names_are_unique() {
-    assert!(MALFORMED.len() >= 60, "{}", MALFORMED.len());
-    let names: HashSet<&str> = MALFORMED.iter().map(|request| request.name).collect();
-    assert_eq!(names.len(), MALFORMED.len());
+    let count = table::all().count();
+    assert!(count >= 60, "{count}");
+    let names: HashSet<&str> = table::all().map(|request| request.name).collect();
+    assert_eq!(names.len(), count);
 }
 
 #[tokio::test]
 async fn each_is_refused_without_effect() {
     let running = Running::start(Limits::default());
     let mut wrong = Vec::new();
-    for request in MALFORMED {
+    for request in table::all() {
         let mut connection = running.connect().await;
-        connection.write(&bytes(request)).await;
+        connection.write(&request.bytes(OWNER)).await;
         let Some(reply) = connection.reply(request.method == "HEAD").await else {
             wrong.push(format!("{}: no reply", request.name));
             continue;
