@@ -1,1 +1,17 @@
-//! Shared pieces of the end-to-end tests.
+//! Shared pieces of the end-to-end tests: a daemon with its model and its server, and sessions driven as a client does.
+//!
+//! Every helper ends the test with what it saw when something is not as expected, and every wait is bounded.
+
+mod marker;
+mod scenario;
+mod scene;
+mod session;
+mod typed;
+mod wait;
+
+pub use marker::Marker;
+pub use scenario::Scenarios;
+pub use scene::Scene;
+pub use session::{Session, refusal_code};
+pub use typed::typed;
+pub use wait::{LIMIT, SETTLE, wait_until};
