@@ -64,7 +64,7 @@ async fn a_proper_server_is_inspected_granted_and_stopped() {
     assert!(inspection.nonce_matches && inspection.latch && inspection.ambient_plugins_dropped);
     assert!(!inspection.dumpable && inspection.listens_only_on(server.port()));
     control.grant(&["event".to_owned()]).await.unwrap();
-    assert_eq!(control.revoke().await.unwrap(), 1);
+    assert_eq!(control.revoke(&["event".to_owned()]).await.unwrap(), 1);
     let report = server.stop(Duration::from_secs(5)).await;
     assert_eq!(report.leftover_processes, 0);
     assert_eq!(testkit::daemon::processes_of(directory.path(), &[]), []);

@@ -167,10 +167,7 @@ impl Supervisor {
         }
         if let Some(server) = server.filter(|server| !server.is_gone()) {
             // Whether anything runs is not asked: nothing may go on unseen.
-            if let Err(error) = server.owned().control().revoke().await {
-                tracing::warn!(session = session_id, %error, "unused grants could not be revoked; the server is ended");
-                server.stop().await;
-            }
+            session.revoke_unused(&server).await;
             if session.is_busy() {
                 server.client().interrupt(session.id()).await.map_err(|error| upstream::refusal(&error))?;
             }

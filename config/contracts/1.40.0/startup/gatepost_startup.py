@@ -13,7 +13,7 @@ The environment names the descriptors, not their content:
 Control protocol: one JSON object a line, both ways.
   out  {"announce": {"nonce", "pid", "contract", "measures": [...]}}
   in   {"id": n, "grant": [event ids]}    -> {"id": n, "granted": count}
-  in   {"id": n, "revoke": true}          -> {"id": n, "revoked": count}
+  in   {"id": n, "revoke": [event ids]}   -> {"id": n, "revoked": count}   of those that were not used
   in   {"id": n, "settled": conversation} -> {"id": n, "settled": true | false}   no run of it is under way or ending
   in   {"id": n, "inspect": true}         -> {"id": n, "inspect": {...}}
   out  {"held": {"conversation_id", "event_ids"}}   an action without a grant was stopped
@@ -98,10 +98,11 @@ class Control:
             with self._grant_lock:
                 self._grants |= {str(event_id) for event_id in request["grant"]}
             reply["granted"] = len(request["grant"])
-        elif request.get("revoke"):
+        elif "revoke" in request:
             with self._grant_lock:
-                reply["revoked"] = len(self._grants)
-                self._grants.clear()
+                unused = self._grants & {str(event_id) for event_id in request["revoke"]}
+                self._grants -= unused
+            reply["revoked"] = len(unused)
         elif "settled" in request:
             reply["settled"] = self._settled(request["settled"])
         elif request.get("inspect"):

@@ -216,12 +216,12 @@ impl Control {
         Err(refused(&answer))
     }
 
-    /// Take back every grant that was not used; says how many.
+    /// Take back the grants of these actions; says how many of them were not used.
     ///
     /// # Errors
     /// As [`ControlError`] says.
-    pub async fn revoke(&self) -> Result<u64, ControlError> {
-        let answer = self.request(|id| json!({"id": id, "revoke": true})).await?;
+    pub async fn revoke(&self, event_ids: &[String]) -> Result<u64, ControlError> {
+        let answer = self.request(|id| json!({"id": id, "revoke": event_ids})).await?;
         answer.get("revoked").and_then(Value::as_u64).ok_or_else(|| refused(&answer))
     }
 

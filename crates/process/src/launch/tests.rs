@@ -121,7 +121,7 @@ async fn a_server_that_announces_itself_answers_on_its_channel_and_stops_whole()
     let mut held = control.held();
     control.grant(&["a".to_owned(), "b".to_owned()]).await.expect("granted");
     assert!(matches!(control.grant(&["a".to_owned()]).await, Err(ControlError::Refused(_))), "another count");
-    assert_eq!(control.revoke().await.expect("revoked"), 1);
+    assert_eq!(control.revoke(&["e".to_owned()]).await.expect("revoked"), 1);
     assert_eq!(held.recv().await.expect("held"), Held { conversation_id: "c".into(), event_ids: vec!["e".into()] });
     assert!(matches!(control.settled("c").await, Err(ControlError::Refused(text)) if text == "unknown request"));
     let inspection = control.inspect().await.expect("inspected");
@@ -131,7 +131,7 @@ async fn a_server_that_announces_itself_answers_on_its_channel_and_stops_whole()
     let report = server.stop(Duration::from_secs(5)).await;
     assert_eq!(report.leftover_processes, 0);
     assert_eq!(report.exit.expect("exit").status, Some(ExitStatus::Signal(15)));
-    assert!(matches!(control.revoke().await, Err(ControlError::Closed(_))));
+    assert!(matches!(control.revoke(&["e".to_owned()]).await, Err(ControlError::Closed(_))));
     assert_eq!(server.stop(Duration::ZERO).await.leftover_processes, 0, "a second stop changes nothing");
 }
 
@@ -298,7 +298,7 @@ async fn a_server_killed_by_someone_else_takes_its_tree_along_and_no_other_serve
     assert_eq!((report.status, report.left_processes.len()), (Some(ExitStatus::Signal(9)), 0));
     assert!(pids.iter().all(|pid| !alive(pid)));
     assert!(others.iter().all(|pid| alive(pid)), "the other server's tree was touched");
-    other.control().revoke().await.expect("the other server still answers");
+    other.control().revoke(&[]).await.expect("the other server still answers");
     assert_eq!(killed.stop(Duration::from_secs(1)).await.leftover_processes, 0);
     assert_eq!(other.stop(Duration::from_secs(5)).await.leftover_processes, 0);
     assert!(others.iter().all(|pid| !alive(pid)));

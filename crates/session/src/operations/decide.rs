@@ -65,7 +65,7 @@ impl Session {
             }
             Err(error) => {
                 let reason = upstream::refusal(&error);
-                if server.owned().control().revoke().await.is_err() {
+                if server.owned().control().revoke(&event_ids).await.is_err() {
                     server.stop().await;
                 }
                 match upstream::failure(&error) {

@@ -17,16 +17,26 @@ impl Session {
         let mut receipt = OpenReceipt::create(&self.shared().records, record).await?;
         let cancelled = self.cancel_queue().await?;
         // A grant that was not used yet must not be used after the interrupt.
-        if let Err(error) = server.owned().control().revoke().await {
-            tracing::warn!(session = self.id().as_str(), %error, "unused grants could not be revoked; the server is ended");
-            server.stop().await;
-        }
+        self.revoke_unused(server).await;
         receipt.step_intent("interrupt").await?;
         let outcome = server.client().interrupt(self.id()).await;
         if outcome.is_ok() {
             self.note_interrupted(server).await;
         }
         self.settle_call(&mut receipt, outcome, json!({"cancelled_prompts": cancelled})).await
+    }
+
+    /// Takes back what this session was granted and did not use; a server that does not answer is ended.
+    pub(crate) async fn revoke_unused(&self, server: &VerifiedServer) {
+        let granted: Vec<String> =
+            self.state().open_decisions.iter().flat_map(|decision| decision.event_ids.clone()).collect();
+        if granted.is_empty() {
+            return;
+        }
+        if let Err(error) = server.owned().control().revoke(&granted).await {
+            tracing::warn!(session = self.id().as_str(), %error, "unused grants could not be revoked; the server is ended");
+            server.stop().await;
+        }
     }
 
     /// No server is up, so nothing runs: only what waits is cancelled.

@@ -38,12 +38,12 @@ impl Latch {
         self.grants.lock().unwrap_or_else(PoisonError::into_inner).extend(event_ids.iter().cloned());
     }
 
-    /// Takes every grant back, and says how many there were.
-    pub(super) fn revoke(&self) -> usize {
+    /// Takes the grants of these actions back, and says how many there were.
+    pub(super) fn revoke(&self, event_ids: &[String]) -> usize {
         let mut grants = self.grants.lock().unwrap_or_else(PoisonError::into_inner);
         let count = grants.len();
-        grants.clear();
-        count
+        grants.retain(|id| !event_ids.contains(id));
+        count - grants.len()
     }
 
     /// True when the whole batch may run; its grants are used up then.
@@ -88,7 +88,7 @@ mod tests {
         assert!(latch.take("c", &[a.clone(), b.clone()]));
         assert!(!latch.take("c", &[a]));
         latch.grant(std::slice::from_ref(&b));
-        assert_eq!(latch.revoke(), 1);
+        assert_eq!(latch.revoke(std::slice::from_ref(&b)), 1);
         assert!(!latch.take("c", &[b]));
         assert!(Latch::new(true, None).take("c", &["x".to_owned()]));
     }

@@ -167,8 +167,8 @@ impl Facts {
         if let Ok(ids) = serde_json::from_value::<Vec<String>>(request["grant"].clone()) {
             latch.grant(&ids);
             reply["granted"] = json!(ids.len());
-        } else if request["revoke"] == true {
-            reply["revoked"] = json!(latch.revoke());
+        } else if let Ok(ids) = serde_json::from_value::<Vec<String>>(request["revoke"].clone()) {
+            reply["revoked"] = json!(latch.revoke(&ids));
         } else if let Some(id) = request["settled"].as_str() {
             let running = self.server.conversation(id).is_some_and(|conversation| conversation.is_running());
             reply["settled"] = json!(!running);

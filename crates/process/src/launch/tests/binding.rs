@@ -10,7 +10,7 @@ async fn one_binding_has_one_server_and_can_start_again() {
     let first = stage.launch(&serving()).await.expect("launches");
     let error = stage.launch(&serving()).await.err().expect("refused");
     assert!(matches!(error, LaunchError::InUse(_)), "{error}");
-    first.control().revoke().await.expect("the first is untouched");
+    first.control().revoke(&[]).await.expect("the first is untouched");
     let (start, digest) = (first.server_start_id().to_owned(), first.launch_config_digest().to_owned());
     first.stop(Duration::from_secs(5)).await;
     let again = stage.launch(&serving()).await.expect("launches again");
