@@ -5,9 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use process::launch::Held;
 use rules::canary::CanaryResult;
 use rules::lifecycle::{Limits, ServerEffect, ServerEvent, ServerState, step};
 use rules::refusal::{Refusal, RefusalCode};
+use serde_json::json;
+use tokio::sync::broadcast::error::RecvError;
 
 use crate::server::{self, CANARY_REFRESH, STOP_GRACE, VerifiedServer};
 use crate::shared::Shared;
@@ -253,6 +256,16 @@ impl Servers {
         left
     }
 
+    /// The latch inside a server stopped an action that was not granted: readers are told.
+    async fn note_held(&self, held: &Held) {
+        tracing::warn!(session = held.conversation_id, actions = ?held.event_ids, "an action without a grant was held");
+        let Some(session) = self.shared.session(&held.conversation_id) else { return };
+        let payload = json!({"event": "action_held", "actions": held.event_ids});
+        if let Err(refusal) = session.note_event("lifecycle", payload).await {
+            tracing::warn!(session = held.conversation_id, %refusal, "a held action could not be journaled");
+        }
+    }
+
     /// As status shows them.
     pub(crate) fn views(&self) -> Vec<ServerView> {
         self.slots().iter().map(|(workspace, slot)| slot.view(workspace)).collect()
@@ -294,9 +307,17 @@ impl Slot {
 /// Reads the canaries again and again, and notes the end.
 async fn watch(servers: Arc<Servers>, server: Arc<VerifiedServer>) {
     let workspace = server.workspace().to_path_buf();
+    let mut held = server.owned().control().held();
     loop {
         tokio::select! {
             () = server.gone() => break,
+            report = held.recv() => match report {
+                Ok(report) => servers.note_held(&report).await,
+                // Missed reports were of actions that did not run either.
+                Err(RecvError::Lagged(missed)) => tracing::warn!(missed, "reports of held actions were missed"),
+                // The channel closed, so the server is ending.
+                Err(RecvError::Closed) => server.gone().await,
+            },
             () = tokio::time::sleep(CANARY_REFRESH) => {
                 if let Err(refusal) = servers.prove_again(&server).await {
                     tracing::warn!(workspace = %workspace.display(), %refusal, "a server canary failed");
