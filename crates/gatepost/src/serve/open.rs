@@ -1,0 +1,176 @@
+//! Everything that must be there before the daemon serves. Nothing that exists is ever overwritten.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use api_types::ExitCode;
+use cli::{Failure, ServeArgs};
+use host::lock::{FileLock, LockError};
+use host::secure_fs::{self, SecureFsError};
+use host::sign::SigningKey;
+use host::socket::SocketError;
+use host::{Secret, Spawner};
+use session::Dependencies;
+use settings::{ConfinementLevel, Settings};
+use store::{Journal, Ledger, StoreError};
+
+use super::door::Door;
+use super::system;
+use crate::places::{self, Places};
+use crate::server::reviewed;
+
+/// Version of gatepost.
+pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The level of confinement that is proved.
+const PROVED: ConfinementLevel = ConfinementLevel::Weak;
+/// Random bytes of the key of what servers store, and of the owner's token.
+const KEY_BYTES: usize = 32;
+/// Keeps two daemons off one state, whatever sockets they have.
+const LOCK_NAME: &str = "daemon.lock";
+/// Where programs are when the environment does not say.
+const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// What the daemon runs with.
+pub(super) struct Opened {
+    pub(super) dependencies: Dependencies,
+    pub(super) door: Door,
+    /// Held as long as the state is used.
+    pub(super) lock: FileLock,
+    pub(super) journal: Journal,
+    pub(super) retention_days: u64,
+}
+
+/// Opens it all.
+///
+/// # Errors
+/// The first thing that is not as it must be, with what mends it.
+pub(super) fn open(places: &Places, args: &ServeArgs) -> Result<Opened, Failure> {
+    let state_dir = &places.paths.state_dir;
+    secure_fs::ensure_private_dir(state_dir).map_err(|error| unusable(&error))?;
+    let lock = lock(state_dir)?;
+    let door = Door::open(&places.paths.socket).map_err(|error| no_door(&error))?;
+    let settings = places.settings()?;
+    check_confinement(&settings)?;
+    let contract = reviewed(&settings.agent_server.version)?;
+    let (ledger, journal) = records(state_dir)?;
+    let retention_days = settings.events.retention_days;
+    let model_key = settings.read_model_key().map_err(|error| places::unusable(&error))?.map(Arc::new);
+    let dependencies = Dependencies {
+        install_dir: install_dir(args, state_dir)?,
+        contract,
+        spawner: Spawner::start().map_err(|error| system("no thread to start servers from", &error))?,
+        ledger,
+        journal: journal.clone(),
+        secret_key: secret(&settings.paths.secret_key)?,
+        owner_token: secret(&settings.paths.owner_token)?,
+        model_key,
+        signing_key: SigningKey::load_or_create(&settings.paths.signing_key)
+            .map_err(|error| Failure::new(ExitCode::Failed, "state_unusable", error.to_string()))?,
+        path: search_path(std::env::var_os("PATH")),
+        version: VERSION,
+        settings,
+    };
+    Ok(Opened { dependencies, door, lock, journal, retention_days })
+}
+
+fn lock(state_dir: &Path) -> Result<FileLock, Failure> {
+    FileLock::try_acquire(&state_dir.join(LOCK_NAME)).map_err(|error| match error {
+        LockError::Held { holder, .. } => {
+            let by = holder.map(|pid| format!(" (process {pid})")).unwrap_or_default();
+            already_running(format!("a gatepost daemon{by} uses the state directory {}", state_dir.display()))
+        }
+        LockError::File(error) => unusable(&error),
+    })
+}
+
+fn no_door(error: &SocketError) -> Failure {
+    match error {
+        SocketError::AlreadyRunning { .. } => already_running(error.to_string()),
+        SocketError::Directory(_)
+        | SocketError::NotASocket { .. }
+        | SocketError::PathTooLong { .. }
+        | SocketError::NotFit(_)
+        | SocketError::Io { .. } => Failure::new(ExitCode::Failed, "socket_unusable", error.to_string()),
+    }
+}
+
+fn already_running(detail: String) -> Failure {
+    Failure::new(ExitCode::Conflict, "already_running", detail)
+        .hint("use the running one, stop it first, or give this one another --state-dir")
+}
+
+fn unusable(error: &SecureFsError) -> Failure {
+    Failure::new(ExitCode::Failed, "state_unusable", error.to_string())
+}
+
+fn check_confinement(settings: &Settings) -> Result<(), Failure> {
+    let wanted = settings.confinement.level;
+    if wanted <= PROVED {
+        return Ok(());
+    }
+    let (wanted, proved) = (wanted.as_str(), PROVED.as_str());
+    let detail = format!("the configuration accepts no confinement below {wanted:?}, and only {proved:?} is proved");
+    let hint = format!("set [confinement] level = {proved:?} to go on without; `gatepost status` says what is missing");
+    Err(Failure::new(ExitCode::Blocked, "confinement_too_weak", detail).hint(hint))
+}
+
+fn records(state_dir: &Path) -> Result<(Ledger, Journal), Failure> {
+    let failed = |error: StoreError| {
+        let exit = if matches!(error, StoreError::InUse { .. }) { ExitCode::Conflict } else { ExitCode::Failed };
+        Failure::new(exit, "store_failed", error.to_string())
+    };
+    Ok((Ledger::open(state_dir).map_err(failed)?, Journal::open(state_dir).map_err(failed)?))
+}
+
+fn secret(path: &Path) -> Result<Arc<Secret>, Failure> {
+    secure_fs::load_or_create_secret(path, KEY_BYTES).map(Arc::new).map_err(|error| unusable(&error))
+}
+
+fn install_dir(args: &ServeArgs, state_dir: &Path) -> Result<PathBuf, Failure> {
+    args.install_dir.as_deref().map_or_else(|| Ok(state_dir.to_path_buf()), places::absolute)
+}
+
+/// PATH of the servers and of the agent's commands: absolute directories only, for what the others mean depends on where a
+/// command runs.
+fn search_path(path: Option<OsString>) -> OsString {
+    let path = path.unwrap_or_default();
+    let absolute: Vec<PathBuf> = std::env::split_paths(&path).filter(|directory| directory.is_absolute()).collect();
+    let joined = std::env::join_paths(absolute).unwrap_or_default();
+    if joined.is_empty() { OsStr::new(DEFAULT_PATH).to_owned() } else { joined }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relative_directories_are_not_searched() {
+        assert_eq!(search_path(Some("/a:.::/b:c".into())), "/a:/b");
+        for nothing in [None, Some("".into()), Some("relative:.".into())] {
+            assert_eq!(search_path(nothing), DEFAULT_PATH);
+        }
+    }
+
+    #[test]
+    fn the_second_daemon_on_a_state_is_told_who_has_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let _first = lock(directory.path()).unwrap();
+        let failure = lock(directory.path()).unwrap_err();
+        assert_eq!((failure.exit, failure.code.as_str()), (ExitCode::Conflict, "already_running"));
+        assert!(failure.detail.contains(&std::process::id().to_string()), "{}", failure.detail);
+    }
+
+    #[test]
+    fn a_secret_is_made_once_and_a_damaged_one_is_not_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("owner.token");
+        let made = secret(&path).unwrap();
+        assert_eq!(made.len_bytes(), 2 * KEY_BYTES);
+        assert!(secret(&path).unwrap().eq_constant_time(made.expose()));
+        std::fs::write(&path, "short").unwrap();
+        let failure = secret(&path).unwrap_err();
+        assert_eq!(failure.code, "state_unusable");
+        assert_eq!(std::fs::read(&path).unwrap(), b"short");
+    }
+}

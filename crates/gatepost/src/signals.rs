@@ -1,0 +1,125 @@
+//! The signals that ask a process to stop.
+
+use std::io;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+
+/// How urgently the process was asked to stop. It never goes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stopping {
+    /// Not at all.
+    No,
+    /// Once: finish what is under way, within bounds.
+    Graceful,
+    /// Again: do not wait for anything that can be cut short.
+    Hurried,
+}
+
+impl Stopping {
+    /// After one more signal.
+    fn asked_again(self) -> Self {
+        match self {
+            Self::No => Self::Graceful,
+            Self::Graceful | Self::Hurried => Self::Hurried,
+        }
+    }
+}
+
+/// Follows SIGTERM, SIGINT and SIGHUP: the last would otherwise end the process, and leave what it started, when a terminal is
+/// closed. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct StopSignals {
+    state: watch::Receiver<Stopping>,
+}
+
+impl StopSignals {
+    /// Begins to listen, in a task of the running runtime.
+    ///
+    /// # Errors
+    /// When the system refuses a handler.
+    pub(crate) fn listen() -> io::Result<Self> {
+        let mut asked = Asked {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        };
+        let (sender, state) = watch::channel(Stopping::No);
+        tokio::spawn(async move {
+            while asked.next().await.is_some() {
+                sender.send_modify(|state| *state = state.asked_again());
+            }
+        });
+        Ok(Self { state })
+    }
+
+    /// Resolves once the process was asked to stop.
+    pub(crate) async fn asked(&self) {
+        self.at_least(Stopping::Graceful).await;
+    }
+
+    /// Resolves once it was asked again.
+    pub(crate) async fn hurried(&self) {
+        self.at_least(Stopping::Hurried).await;
+    }
+
+    /// Resolves once it is asked after now: for the first time, or again.
+    pub(crate) async fn asked_once_more(&self) {
+        let now = *self.state.borrow();
+        self.at_least(now.asked_again()).await;
+    }
+
+    async fn at_least(&self, least: Stopping) {
+        let mut state = self.state.clone();
+        let reached = state.wait_for(|state| *state >= least).await.is_ok();
+        if !reached {
+            // No signal can be seen any more; nobody is to take that for one.
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+struct Asked {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+}
+
+impl Asked {
+    async fn next(&mut self) -> Option<()> {
+        tokio::select! {
+            asked = self.terminate.recv() => asked,
+            asked = self.interrupt.recv() => asked,
+            asked = self.hangup.recv() => asked,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use rustix::process::{Signal, getpid, kill_process};
+
+    use super::*;
+
+    #[test]
+    fn the_second_signal_hurries_and_no_further_one_slows() {
+        let states = std::iter::successors(Some(Stopping::No), |state| Some(state.asked_again()));
+        let expected = [Stopping::No, Stopping::Graceful, Stopping::Hurried, Stopping::Hurried];
+        assert_eq!(states.take(4).collect::<Vec<_>>(), expected);
+        assert!(Stopping::No < Stopping::Graceful && Stopping::Graceful < Stopping::Hurried);
+    }
+
+    #[tokio::test]
+    async fn each_signal_counts_as_one() {
+        let signals = StopSignals::listen().unwrap();
+        let soon = Duration::from_millis(100);
+        assert!(tokio::time::timeout(soon, signals.asked()).await.is_err());
+        kill_process(getpid(), Signal::HUP).unwrap();
+        tokio::time::timeout(Duration::from_secs(5), signals.asked()).await.unwrap();
+        assert!(tokio::time::timeout(soon, signals.hurried()).await.is_err());
+        kill_process(getpid(), Signal::TERM).unwrap();
+        tokio::time::timeout(Duration::from_secs(5), signals.hurried()).await.unwrap();
+    }
+}
