@@ -98,3 +98,26 @@ fn data_that_says_too_little_or_too_much_is_refused() {
     }
     assert!(changed(|_data| {}).is_ok());
 }
+
+/// The start-up module lets nothing else through, so a stolen key reaches no route that the contract does not review.
+#[test]
+fn the_start_up_module_serves_exactly_the_routes_of_the_contract() {
+    for contract in Contract::all().unwrap() {
+        let file: serde_json::Value = serde_json::from_str(contract.folder.contract).unwrap();
+        let reviewed: BTreeSet<String> = file["routes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|route| {
+                let path = route["path"].as_str().unwrap().replace("{conversation_id}", "{}").replace("{name}", "{}");
+                format!("{} {path}", route["method"].as_str().unwrap())
+            })
+            .collect();
+        let module = contract.startup_module();
+        let (_, list) = module.split_once("\nROUTES = (\n").unwrap();
+        let (list, _) = list.split_once("\n)").unwrap();
+        let served: BTreeSet<String> =
+            list.lines().map(|line| line.trim().trim_matches(['"', ',']).to_owned()).collect();
+        assert_eq!(served, reviewed);
+    }
+}

@@ -23,6 +23,7 @@ End of file on the control descriptor means the daemon is gone: the process ends
 import ctypes
 import json
 import os
+import re
 import signal
 import socket
 import sys
@@ -176,6 +177,56 @@ def refuse_other_listeners(allowed_number):
     sys.addaudithook(audit)
 
 
+# The routes of the reviewed contract, word for word those of contract.json; any other answers 404, whoever asks.
+ROUTES = (
+    "GET /server_info",
+    "POST /api/init",
+    "GET /api/conversations/count",
+    "POST /api/conversations",
+    "GET /api/conversations/{}",
+    "PATCH /api/conversations/{}",
+    "DELETE /api/conversations/{}",
+    "POST /api/conversations/{}/confirmation_policy",
+    "POST /api/conversations/{}/condense",
+    "POST /api/conversations/{}/events",
+    "GET /api/conversations/{}/events/search",
+    "POST /api/conversations/{}/events/respond_to_confirmation",
+    "POST /api/conversations/{}/fork",
+    "POST /api/conversations/{}/interrupt",
+    "POST /api/conversations/{}/navigate",
+    "POST /api/conversations/{}/run",
+    "POST /api/conversations/{}/switch_profile",
+    "GET /api/agent-profiles/{}",
+    "POST /api/agent-profiles/{}",
+    "POST /api/agent-profiles/{}/materialize",
+    "GET /api/profiles/{}",
+    "POST /api/profiles/{}",
+    "GET /sockets/events/{}",
+)
+
+
+def only_reviewed_routes(application):
+    """Wrap the server's application: what starts commands, installs, uploads or runs git over HTTP is not reachable."""
+    patterns = {re.compile(re.escape(route).replace(re.escape("{}"), "[A-Za-z0-9_-]{1,64}")) for route in ROUTES}
+
+    async def guarded(scope, receive, send):
+        if scope["type"] not in ("http", "websocket"):
+            await application(scope, receive, send)
+            return
+        asked = f"{scope.get('method', 'GET')} {scope['path']}"
+        if any(pattern.fullmatch(asked) for pattern in patterns):
+            await application(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.close", "code": 1008})
+        else:
+            headers = [(b"content-type", b"application/json")]
+            await send({"type": "http.response.start", "status": 404, "headers": headers})
+            await send({"type": "http.response.body", "body": b'{"detail":"not in the reviewed contract"}'})
+
+    return guarded
+
+
 def serve_on(listener, config_number):
     """Make uvicorn serve on the inherited socket, whatever host and port it was told."""
     import uvicorn
@@ -190,6 +241,9 @@ def serve_on(listener, config_number):
         os.environ.pop("OPENHANDS_AGENT_SERVER_CONFIG_PATH", None)
         if config_number is not None:
             os.close(config_number)
+        if not self.config.loaded:
+            self.config.load()
+        self.config.loaded_app = only_reviewed_routes(self.config.loaded_app)
         await original_serve(self, sockets=[listener])
 
     uvicorn.Server.serve = serve
@@ -214,6 +268,9 @@ def drop_workspace_content():
     def plain_skills(*arguments, **named):
         return {name: skill for name, skill in original_skills(*arguments, **named).items() if not skill.mcp_tools}
 
+    def no_mcp(*_arguments, **_named):
+        return []
+
     def no_command(command, *_arguments, **_named):
         return f"[not run: {command}]"
 
@@ -222,6 +279,7 @@ def drop_workspace_content():
         (local_conversation, "register_file_agents", no_agents),
         (local_conversation, "create_hook_callback", no_hooks),
         (local_conversation, "load_available_skills", plain_skills),
+        (local_conversation.LocalConversation, "_runtime_mcp_tools", no_mcp),
         (execute, "_execute_inline_command", no_command),
     )
     for module, name, function in replaced:
@@ -235,7 +293,8 @@ def workspace_content_dropped():
     from openhands.sdk.skills import execute
 
     names = ("load_available_plugins", "register_file_agents", "create_hook_callback", "load_available_skills")
-    functions = [getattr(local_conversation, name) for name in names] + [execute._execute_inline_command]
+    functions = [getattr(local_conversation, name) for name in names]
+    functions += [local_conversation.LocalConversation._runtime_mcp_tools, execute._execute_inline_command]
     return all(getattr(function, "gatepost_dropped", False) for function in functions)
 
 
@@ -342,7 +401,7 @@ def main():
                 "nonce": nonce,
                 "pid": os.getpid(),
                 "contract": CONTRACT,
-                "measures": ["listener", "dumpable", "listeners_refused", "ambient_plugins_dropped", "latch"],
+                "measures": ["listener", "dumpable", "listeners_refused", "ambient_plugins_dropped", "latch", "routes"],
             }
         }
     )

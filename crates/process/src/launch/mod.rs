@@ -34,7 +34,8 @@ use server::Running;
 use start::Started;
 
 /// What a server must say that it did.
-const MEASURES: [&str; 5] = ["listener", "dumpable", "listeners_refused", "ambient_plugins_dropped", "latch"];
+const MEASURES: [&str; 6] =
+    ["listener", "dumpable", "listeners_refused", "ambient_plugins_dropped", "latch", "routes"];
 /// For a server whose channel closed to show that it has ended.
 const CLOSED_WAIT: Duration = Duration::from_secs(1);
 

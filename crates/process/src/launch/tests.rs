@@ -14,7 +14,7 @@ use crate::own::OwnInstall;
 
 const SESSION_KEY: &str = "5e551000000000000000000000000000";
 const SECRET_KEY: &str = "5ec2e700000000000000000000000000";
-const MEASURED: &str = r#"["listener","dumpable","listeners_refused","ambient_plugins_dropped","latch"]"#;
+const MEASURED: &str = r#"["listener","dumpable","listeners_refused","ambient_plugins_dropped","latch","routes"]"#;
 
 /// One spawner for all tests: its thread must outlive every child.
 fn spawner() -> Spawner {
@@ -191,7 +191,7 @@ async fn the_child_gets_its_environment_keys_and_socket_as_agreed_and_nothing_el
 
 #[tokio::test]
 async fn whoever_announces_something_else_is_ended_and_never_spoken_to() {
-    let measures = r#"["listener","dumpable","listeners_refused","latch"]"#;
+    let measures = r#"["listener","dumpable","listeners_refused","latch","routes"]"#;
     for (line, expected) in [
         (announce("guessed", "$$", "1.2.3", MEASURED), "another nonce"),
         (announce("$GATEPOST_NONCE", "1", "1.2.3", MEASURED), "process 1 announced itself"),

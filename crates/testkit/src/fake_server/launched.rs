@@ -122,7 +122,8 @@ impl Control {
 
     fn announce(&self, plan: &Plan, nonce: &str) {
         let announce = |nonce: &str, contract: &str| {
-            let measures = ["listener", "dumpable", "listeners_refused", "ambient_plugins_dropped", "latch"];
+            let measures =
+                ["listener", "dumpable", "listeners_refused", "ambient_plugins_dropped", "latch", "routes"];
             self.send(&json!({"announce": {"nonce": nonce, "pid": std::process::id(), "contract": contract,
                                            "measures": measures}}));
         };
