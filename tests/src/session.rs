@@ -274,7 +274,6 @@ impl Session {
     }
 
     /// Waits for an event.
-    #[must_use]
     #[track_caller]
     pub fn wait_event(&self, what: &str, is_it: impl Fn(&Event) -> bool) -> Event {
         wait_until(what, LIMIT, || self.events().into_iter().find(|event| is_it(event)))
