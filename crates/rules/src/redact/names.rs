@@ -50,7 +50,7 @@ const WORD_ENDINGS: &[&str] = &["token"];
 
 /// Names that end like a secret's and are none.
 const EXCEPTIONS: &[&str] =
-    &["nexttoken", "nextpagetoken", "pagetoken", "eostoken", "bostoken", "padtoken", "stoptoken"];
+    &["nexttoken", "nextpagetoken", "pagetoken", "eostoken", "bostoken", "padtoken", "stoptoken", "perturntoken"];
 
 /// Whether the value of a field of this name is to be hidden. Case does not matter, nor do `-`, `_`, `.` and spaces;
 /// `camelCase` counts as words. Counts such as `max_tokens` are not secrets.
@@ -143,6 +143,7 @@ mod tests {
     fn other_names() {
         for name in [
             "prompt_tokens",
+            "per_turn_token",
             "max_tokens",
             "tokens",
             "total_tokens",
