@@ -27,6 +27,24 @@ pub struct PendingAction {
     pub in_doubt: bool,
 }
 
+/// A file of the workspace that a command names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct NamedFile {
+    /// Relative to the workspace.
+    pub path: String,
+    /// SHA-256 of its content, lower-case hexadecimal; null when it is larger than 16 MiB or cannot be read.
+    pub sha256: Option<String>,
+}
+
+/// A process that an earlier command left running.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct BackgroundProcess {
+    /// Process id.
+    pub pid: u32,
+    /// Its name, chosen by itself, at most 15 bytes.
+    pub name: String,
+}
+
 /// All pending actions of a session: decided whole, by the digest of their full content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Approval {
@@ -44,6 +62,10 @@ pub struct Approval {
     pub complete: bool,
     /// The proved level of confinement.
     pub confinement_level: String,
+    /// Files of the workspace that the commands name, as they are now; one that changes before the accept refuses it.
+    pub named_files: Vec<NamedFile>,
+    /// Processes that earlier approvals left running.
+    pub background_processes: Vec<BackgroundProcess>,
     /// What approval cannot promise, in words for the person who decides.
     pub notes: Vec<String>,
 }

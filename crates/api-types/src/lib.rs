@@ -14,7 +14,7 @@ pub mod session;
 pub mod status;
 
 pub use action::{ActionRequest, Receipt, ReceiptState, ReceiptStep};
-pub use approval::{Approval, ApprovalList, PendingAction};
+pub use approval::{Approval, ApprovalList, BackgroundProcess, NamedFile, PendingAction};
 pub use attestation::Attestation;
 pub use catalog::{Catalog, CatalogEntry, InputField};
 pub use event::{Event, EventKind, EventPage, Resync};

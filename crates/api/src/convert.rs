@@ -63,6 +63,16 @@ pub(crate) fn approval(view: view::Approval) -> body::Approval {
         holds_secret: view.holds_secret,
         complete: view.complete,
         confinement_level: view.confinement_level,
+        named_files: view
+            .named_files
+            .into_iter()
+            .map(|file| body::NamedFile { path: file.path, sha256: file.sha256 })
+            .collect(),
+        background_processes: view
+            .background_processes
+            .into_iter()
+            .map(|process| body::BackgroundProcess { pid: process.pid, name: process.name })
+            .collect(),
         notes: view.notes,
     }
 }

@@ -21,6 +21,8 @@ const JSON: &str = "application/json";
     body::ActionRequest,
     body::Approval,
     body::ApprovalList,
+    body::BackgroundProcess,
+    body::NamedFile,
     body::Attestation,
     body::AttachSessionRequest,
     body::Catalog,

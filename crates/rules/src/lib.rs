@@ -18,6 +18,7 @@ pub mod receipt;
 pub mod redact;
 pub mod refusal;
 pub mod role;
+pub mod scripts;
 #[cfg(test)]
 mod testing;
 pub mod tripwire;

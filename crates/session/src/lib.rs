@@ -12,6 +12,7 @@ mod clock;
 mod cursor;
 mod events;
 mod mirror;
+mod named_files;
 mod offer;
 mod operations;
 mod profile;

@@ -9,8 +9,11 @@ use rules::refusal::{Refusal, RefusalCode};
 use serde_json::{Value, json};
 
 use crate::clock;
+use crate::named_files::{hash_named, left_processes};
 use crate::session::{MAX_QUEUED_PROMPTS, Session, State};
-use crate::view::{AdvertisedOperation, Approval, PendingAction, RewindChoice, SessionSnapshot, SessionSummary};
+use crate::view::{
+    AdvertisedOperation, Approval, NamedFile, PendingAction, RewindChoice, SessionSnapshot, SessionSummary,
+};
 
 /// How long a snapshot may be shown without asking again.
 const SNAPSHOT_VALID_MS: i64 = 10_000;
@@ -211,8 +214,36 @@ impl Session {
         }
     }
 
-    /// The waiting batch as a person sees it; `None` when nothing waits.
-    pub(crate) fn approval(&self, detail: Detail) -> Option<Approval> {
+    /// The waiting batch as a person sees it, with the files it names and what earlier ones left; `None` when nothing
+    /// waits. Noted as shown to the holder of this token.
+    pub(crate) async fn show_approval(&self, detail: Detail, token_name: &str) -> Option<Approval> {
+        let mut approval = self.approval(detail)?;
+        let server_pid = self.state().server.as_ref().map(|server| server.owned().pid());
+        approval.named_files = self.named_files().await;
+        approval.background_processes = match server_pid {
+            Some(pid) => tokio::task::spawn_blocking(move || left_processes(pid)).await.unwrap_or_default(),
+            None => Vec::new(),
+        };
+        self.state().shown_files.note(&approval.approval_id, token_name, approval.named_files.clone());
+        Some(approval)
+    }
+
+    /// The files that the pending commands name, hashed now.
+    pub(crate) async fn named_files(&self) -> Vec<NamedFile> {
+        let arguments: Vec<Value> = {
+            let state = self.state();
+            let Ok(branch) = state.branch() else { return Vec::new() };
+            branch
+                .batch()
+                .into_iter()
+                .filter_map(|event| event.executable().map(|(_, action)| action.clone()))
+                .collect()
+        };
+        let workspace = self.workspace().to_path_buf();
+        tokio::task::spawn_blocking(move || hash_named(&workspace, &arguments)).await.unwrap_or_default()
+    }
+
+    fn approval(&self, detail: Detail) -> Option<Approval> {
         let mut state = self.state();
         let waiting = state.waiting(self.id().as_str())?;
         let server = state.server.clone()?;
@@ -231,6 +262,8 @@ impl Session {
             actions: shown.into_iter().map(pending_action).collect(),
             complete,
             confinement_level: CONFINEMENT_LEVEL.to_owned(),
+            named_files: Vec::new(),
+            background_processes: Vec::new(),
             notes: notes(),
         })
     }

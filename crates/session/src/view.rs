@@ -127,6 +127,24 @@ pub struct PendingAction {
     pub in_doubt: bool,
 }
 
+/// A file of the workspace that a command names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedFile {
+    /// Relative to the workspace.
+    pub path: String,
+    /// SHA-256 of its content, lower-case hexadecimal; `None` when it is larger than 16 MiB or cannot be read.
+    pub sha256: Option<String>,
+}
+
+/// A process in the server's tree that an earlier command left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BackgroundProcess {
+    /// Process id.
+    pub pid: u32,
+    /// Its name, chosen by itself, at most 15 bytes.
+    pub name: String,
+}
+
 /// The batch that waits, whole.
 #[derive(Debug, Clone)]
 pub struct Approval {
@@ -144,6 +162,10 @@ pub struct Approval {
     pub complete: bool,
     /// The proved level of confinement.
     pub confinement_level: String,
+    /// Files of the workspace that the commands name, as they are now; one that changes before the accept refuses it.
+    pub named_files: Vec<NamedFile>,
+    /// Processes that earlier approvals left running.
+    pub background_processes: Vec<BackgroundProcess>,
     /// What approval cannot promise, in words for the person who decides.
     pub notes: Vec<String>,
 }

@@ -3,8 +3,8 @@
 use rules::refusal::{Refusal, RefusalCode};
 use serde_json::{Value, json};
 use session::view::{
-    ActionRequest, AdvertisedOperation, Approval, PendingAction, ReceiptView, RewindChoice, SessionSnapshot,
-    SessionSummary,
+    ActionRequest, AdvertisedOperation, Approval, BackgroundProcess, NamedFile, PendingAction, ReceiptView,
+    RewindChoice, SessionSnapshot, SessionSummary,
 };
 
 use super::{APPROVAL, GENERATION, SESSION};
@@ -57,6 +57,8 @@ pub(super) fn approval() -> Approval {
         holds_secret: false,
         complete: true,
         confinement_level: "weak".into(),
+        named_files: vec![NamedFile { path: "build.sh".into(), sha256: Some("ab".repeat(32)) }],
+        background_processes: vec![BackgroundProcess { pid: 41, name: "sleep".into() }],
         notes: vec![],
     }
 }

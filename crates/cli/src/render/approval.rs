@@ -38,6 +38,14 @@ pub(crate) fn approval(approval: &Approval, style: &Style) -> String {
     if !approval.complete {
         out.push_str(&warning(style, "not shown whole: `gatepost approvals ID --full` shows everything"));
     }
+    for file in &approval.named_files {
+        let digest = file.sha256.as_deref().unwrap_or("not hashed");
+        out.push_str(&format!("  names {} (sha256 {})\n", sanitize::line(&file.path), sanitize::line(digest)));
+    }
+    for process in &approval.background_processes {
+        let name = sanitize::line(&process.name);
+        out.push_str(&format!("  still running from earlier: {name} (pid {})\n", process.pid));
+    }
     let total = approval.actions.len();
     for (index, one) in approval.actions.iter().enumerate() {
         out.push_str(&action(one, index + 1, total, style));
