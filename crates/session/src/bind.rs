@@ -42,26 +42,41 @@ impl Session {
 
     async fn observe_first(self: &Arc<Self>, server: &Arc<VerifiedServer>, first_read: bool) -> Result<(), Refusal> {
         if first_read {
-            let (id, read_before) = (self.id().as_str().to_owned(), self.state().record.baseline_event_id.clone());
-            let accepts = self.shared().records.ledger(move |ledger| ledger.accepts(&id)).await?;
-            self.read_whole_log(server).await?;
-            let mut state = self.state();
-            state.sent.extend(accepts.into_iter().map(|accept| accept.event_id));
-            if state.baseline.is_empty() {
-                let known: Vec<String> = state.mirror.events().iter().map(|event| event.event_id.clone()).collect();
-                let upto = match (state.record.origin, &read_before) {
-                    (SessionOrigin::Created, _) => 0,
-                    (SessionOrigin::Attached, None) => known.len(),
-                    (SessionOrigin::Attached | SessionOrigin::Forked, Some(event_id)) => {
-                        state.mirror.position(event_id).map_or(known.len(), |position| position + 1)
-                    }
-                    (SessionOrigin::Forked, None) => known.len(),
-                };
-                state.baseline = known.into_iter().take(upto).collect();
-            }
+            self.read_first(server).await?;
         }
         self.observe(server).await?;
         self.void_unanswered(server).await
+    }
+
+    /// Reads the whole log once, and settles what of it was there before gatepost watched.
+    async fn read_first(self: &Arc<Self>, server: &Arc<VerifiedServer>) -> Result<(), Refusal> {
+        let id = self.id().as_str().to_owned();
+        let accepts = self.shared().records.ledger(move |ledger| ledger.accepts(&id)).await?;
+        self.read_whole_log(server).await?;
+        let taken_up = {
+            let mut state = self.state();
+            state.sent.extend(accepts.into_iter().map(|accept| accept.event_id));
+            // A conversation that is taken up is trusted up to its end as it is now, off the active branch too.
+            let taken_up = state.record.origin == SessionOrigin::Attached && state.record.baseline_event_id.is_none();
+            if taken_up {
+                state.record.baseline_event_id = state.mirror.last_event_id().map(str::to_owned);
+            }
+            if state.baseline.is_empty() {
+                let upto = state
+                    .record
+                    .baseline_event_id
+                    .as_deref()
+                    .and_then(|event_id| state.mirror.position(event_id))
+                    .map_or(0, |position| position + 1);
+                let known = state.mirror.events().iter().take(upto).map(|event| event.event_id.clone()).collect();
+                state.baseline = known;
+            }
+            taken_up.then(|| state.record.clone())
+        };
+        if let Some(record) = taken_up {
+            self.shared().records.ledger(move |ledger| ledger.put_session(record)).await?;
+        }
+        Ok(())
     }
 
     /// Accepts that were sent to a server that is gone and were not answered: whether they ran is not known.

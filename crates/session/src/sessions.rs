@@ -132,9 +132,7 @@ impl Supervisor {
         let server = self.inner.servers.ensure(workspace).await?;
         let id = parse_id(session_id)?;
         let info = server.client().conversation(&id).await.map_err(|error| upstream::refusal(&error))?;
-        let mut record = record(session_id, workspace, info.title.clone(), SessionOrigin::Attached);
-        record.baseline_event_id = info.leaf_event_id;
-        self.enter(&server, id, record).await?;
+        self.enter(&server, id, record(session_id, workspace, info.title, SessionOrigin::Attached)).await?;
         Ok(())
     }
 
