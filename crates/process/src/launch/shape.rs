@@ -60,12 +60,15 @@ pub(crate) struct Shape<'a> {
 }
 
 /// The variables that have the same value at every start.
-fn fixed() -> [(&'static str, String); 6] {
+fn fixed() -> [(&'static str, String); 7] {
     [
         ("GATEPOST_CONTROL_FD", CONTROL_FD.to_string()),
         ("GATEPOST_LISTEN_FD", LISTEN_FD.to_string()),
         ("LANG", "C.UTF-8".to_owned()),
         ("LITELLM_LOCAL_MODEL_COST_MAP", "True".to_owned()),
+        // A coloured traceback of one failed model call takes the server's only loop five seconds and more, in which it
+        // answers nothing.
+        ("LOG_RICH_TRACEBACKS", "false".to_owned()),
         ("OPENHANDS_AGENT_SERVER_CONFIG_PATH", format!("/dev/fd/{CONFIG_FD}")),
         ("OPENHANDS_SUPPRESS_BANNER", "1".to_owned()),
     ]

@@ -156,6 +156,7 @@ async fn the_child_gets_its_environment_keys_and_socket_as_agreed_and_nothing_el
         "HOME",
         "LANG",
         "LITELLM_LOCAL_MODEL_COST_MAP",
+        "LOG_RICH_TRACEBACKS",
         "OH_PERSISTENCE_DIR",
         "OPENHANDS_AGENT_SERVER_CONFIG_PATH",
         "OPENHANDS_SUPPRESS_BANNER",
