@@ -61,6 +61,8 @@ impl Session {
     }
 
     pub(crate) async fn resume(self: &Arc<Self>, server: &Arc<VerifiedServer>, ask: &Ask) -> Result<(), Refusal> {
+        // A turn that runs may run for long: said at once, not after a wait.
+        self.check_not_running()?;
         self.wait_settled(server).await?;
         let grant = self.ask_gate(server, Step::Run)?;
         if !can_resume(self.state().status) {
@@ -78,6 +80,8 @@ impl Session {
     }
 
     pub(crate) async fn compact(self: &Arc<Self>, server: &Arc<VerifiedServer>, ask: &Ask) -> Result<(), Refusal> {
+        // A turn that runs may run for long: said at once, not after a wait.
+        self.check_not_running()?;
         self.wait_settled(server).await?;
         let grant = self.ask_gate(server, Step::Condense)?;
         let mut receipt = self.open(ask).await?;
