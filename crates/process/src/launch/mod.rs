@@ -34,8 +34,7 @@ use server::Running;
 use start::Started;
 
 /// What a server must say that it did.
-const MEASURES: [&str; 6] =
-    ["listener", "dumpable", "listeners_refused", "ambient_plugins_dropped", "latch", "routes"];
+const MEASURES: [&str; 6] = ["listener", "dumpable", "listeners_refused", "ambient_plugins_dropped", "latch", "routes"];
 /// For a server whose channel closed to show that it has ended.
 const CLOSED_WAIT: Duration = Duration::from_secs(1);
 
