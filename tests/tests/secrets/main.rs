@@ -1,0 +1,232 @@
+//! No live key where the agent, a reader or another user could find it: searched for from the inside, by an approved
+//! command of the agent, and from the outside, by root.
+//!
+//! What is promised today: the session key, which the server takes requests with, is in no file, environment, argument
+//! list, reply or log, and in no memory that the agent's processes can read. What is not, until the agent's processes are
+//! confined: they run as the owner, so the owner's own files are open to them: `secret.key`, `owner.token`, the model's
+//! key. The first two are shown to be found below, and the token to be of no use to them at the daemon's socket.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "what cannot be looked at ends the test")]
+
+mod keys;
+mod memory;
+mod outside;
+mod replies;
+
+use gatepost_tests::{Scene, Session};
+use keys::{Keys, is_root, python};
+use outside::Secrets;
+use replies::Replies;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use testkit::daemon::{processes_of, unprivileged_install};
+
+const SEARCH: &str = include_str!("search.py");
+/// How the search program names what it could not do.
+const REFUSED: [&str; 2] = ["Permission denied", "Operation not permitted"];
+/// A value like a key in the environment of another process of the agent's user.
+const DECOY: &str = "decoy in an environment";
+
+#[test]
+fn no_key_is_found_by_an_approved_command_or_from_the_outside() {
+    let scene = scene();
+    let session = scene.session();
+    let mut replies = Replies::default();
+    let (server, daemon) = (scene.server_pid().unwrap(), scene.daemon().pid());
+    let port = memory::port_of(server);
+
+    let decoy = Decoy::start(&scene);
+    let found = search(&scene, &session, &mut replies);
+    drop(decoy);
+    check_ways_in(&found, server, daemon);
+    check_search_sees(&found);
+    let keys = Keys::learn(&scene, daemon, port);
+    check_found(&found, &keys);
+
+    // A prompt and a pending batch, so that every kind of reply is looked at.
+    let approval = session.propose("run: echo pending");
+    replies.collect(&session);
+    let secrets = keys.secrets();
+    check_outside(&scene, &secrets, server, daemon, &keys);
+    session.reject(&approval);
+    replies.collect(&session);
+    assert_eq!(replies.holding(&secrets), [] as [String; 0]);
+
+    // From here on the server's own log holds them, because a command printed them: no reader may see them all the same.
+    print_keys(&scene, &session);
+    replies.collect(&session);
+    assert_eq!(replies.holding(&secrets), [] as [String; 0]);
+    assert_eq!(secrets.in_bytes(scene.daemon().log().unwrap().as_bytes()), BTreeSet::new());
+    scene.finish();
+}
+
+fn scene() -> Scene {
+    if !is_root() {
+        return Scene::start();
+    }
+    let install = unprivileged_install().unwrap();
+    Scene::with(|setup| *setup = setup.clone().as_unprivileged(&install))
+}
+
+/// Lets the agent run the search, approved like any command, and reads what it wrote.
+fn search(scene: &Scene, session: &Session, replies: &mut Replies) -> Value {
+    let workspace = scene.workspace();
+    let (program, output) = (workspace.join("search.py"), workspace.join("found.json"));
+    fs::write(&program, SEARCH).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o644)).unwrap();
+    let home = scene.home();
+    let directories = [home.state(), home.workspace_root(), home.path().join("home"), "/dev/shm".into()];
+    let mut command = format!("{} -I -B {} {}", python(scene).display(), program.display(), output.display());
+    for directory in directories {
+        command.push_str(&format!(" {}", directory.display()));
+    }
+    let approval = session.propose(&format!("run: {command}"));
+    replies.collect(session);
+    assert_eq!(approval.actions[0].arguments["command"], command.as_str());
+    session.approve_to_end(&approval);
+    let results = session.results_of(&approval.actions[0].event_id);
+    let found =
+        fs::read_to_string(&output).unwrap_or_else(|why| panic!("the search wrote nothing ({why}): {results:?}"));
+    serde_json::from_str(&found).unwrap()
+}
+
+/// Server and daemon are closed to the agent in every way, whichever it tries.
+fn check_ways_in(found: &Value, server: u32, daemon: u32) {
+    assert_eq!((&found["server"], &found["daemon"]), (&server.into(), &daemon.into()), "it tried the wrong processes");
+    assert_ne!(found["user"], 0, "root sees everything: this shows nothing");
+    for process in ["server", "daemon"] {
+        let ways = found["ways"][process].as_object().unwrap();
+        assert!(ways.len() >= 14, "{ways:?}");
+        let open: Vec<_> =
+            ways.iter().filter(|(_, said)| !REFUSED.contains(&said.as_str().unwrap_or_default())).collect();
+        assert!(open.is_empty(), "ways into the {process}: {open:?}");
+    }
+}
+
+/// The search itself works: it found what was planted for it, in the places where it may look.
+fn check_search_sees(found: &Value) {
+    for what in ["cmdline", "environ", "mem"] {
+        assert!(found["processes"][what].as_u64().unwrap() > 0, "the search read no {what}: {}", found["processes"]);
+    }
+    assert!(found["files"].as_u64().unwrap() > 10, "the search read {} files", found["files"]);
+    assert!(found["tried"].as_u64().unwrap() > 2, "the search tried {} keys", found["tried"]);
+    let place_of = |text: &str| found["found"][rules::jcs::sha256_hex(key_like(text).as_bytes())].clone();
+    assert!(holds(&place_of(DECOY), "environ"), "the decoy in an environment was not found");
+    assert!(holds(&place_of("decoy in memory"), "mem"), "the decoy in a process's memory was not found");
+    assert_eq!(found["own_environment"], 0, "the agent's environment holds something like a key");
+}
+
+fn holds(places: &Value, wanted: &str) -> bool {
+    places.as_array().is_some_and(|places| places.iter().any(|place| place == wanted))
+}
+
+/// What the agent found of the real keys.
+fn check_found(found: &Value, keys: &Keys) {
+    let places = |key: &str| found["found"][rules::jcs::sha256_hex(key.as_bytes())].clone();
+    if let Some(session) = &keys.session {
+        assert_eq!(places(session), Value::Null, "the agent found the session key");
+    }
+    assert_eq!(found["taken_by_server"], Value::Array(Vec::new()), "the server took something that the agent found");
+    // Not promised until the agent's processes are confined: files of the same user are open to them.
+    for key in [&keys.secret, &keys.owner] {
+        assert_eq!(places(key), serde_json::json!(["file"]), "a key is elsewhere than in its own file");
+    }
+    assert_eq!(found["answer_bytes_of_daemon"], 0, "the daemon answered a process that descends from its server");
+}
+
+/// Root looks everywhere.
+fn check_outside(scene: &Scene, secrets: &Secrets, server: u32, daemon: u32, keys: &Keys) {
+    if is_root() {
+        // That memory shows a key at all, to whoever may read it.
+        let session = keys.session.as_ref().unwrap();
+        assert!(memory::key_like(server).contains(session), "root does not see the session key in the server");
+        for pid in [server, daemon] {
+            let open: Vec<PathBuf> = descriptors(pid);
+            let carriers: Vec<_> =
+                open.iter().filter(|path| path.to_string_lossy().contains("gatepost-config")).collect();
+            assert!(carriers.is_empty(), "process {pid} still holds what carried the keys: {carriers:?}");
+        }
+    }
+    assert_eq!(secrets.in_processes(), [] as [String; 0]);
+
+    let home = scene.home();
+    let own_files = [keys.secret_file.clone(), keys.owner_file.clone(), home.path().join("model.key")];
+    for file in &own_files {
+        assert_eq!(secrets.in_bytes(&fs::read(file).unwrap()).len(), 1, "{}", file.display());
+        assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o7777, 0o600, "{}", file.display());
+    }
+    let mut left_out = own_files.to_vec();
+    // The binary was there before the keys.
+    left_out.push(home.path().join("gatepost"));
+    assert!(outside::count_files(home.path()) > 50);
+    assert_eq!(secrets.in_files(home.path(), &left_out), [] as [String; 0]);
+    let user = processes_user(server);
+    for directory in ["/tmp", "/dev/shm", "/var/tmp", "/run"] {
+        for path in outside::owned_by(user, Path::new(directory)).into_iter().filter(|path| path != home.path()) {
+            assert_eq!(secrets.in_files(&path, &[]), [] as [String; 0]);
+        }
+    }
+
+    let agents: Vec<_> =
+        processes_of(home.path(), &[daemon]).into_iter().filter(|p| ![server, daemon].contains(&p.pid)).collect();
+    assert!(agents.iter().any(|process| process.command.contains("tmux")), "no process of the agent: {agents:?}");
+    for process in agents {
+        assert_eq!(secrets.in_memory(process.pid), BTreeSet::new(), "in the memory of {process:?}");
+    }
+}
+
+fn descriptors(pid: u32) -> Vec<PathBuf> {
+    let entries = fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
+    let open: Vec<PathBuf> = entries.filter_map(|entry| fs::read_link(entry.path()).ok()).collect();
+    assert!(open.len() > 3, "the descriptors of {pid} cannot be read");
+    open
+}
+
+fn processes_user(pid: u32) -> u32 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap();
+    line.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+/// Lets a command print everything that it can read.
+fn print_keys(scene: &Scene, session: &Session) {
+    let (state, model) = (scene.home().state(), scene.home().path().join("model.key"));
+    let command = format!("cd {} && cat secret.key owner.token {} && echo printed", state.display(), model.display());
+    let approval = session.propose(&format!("run: {command}"));
+    session.approve_to_end(&approval);
+    let results = session.results_of(&approval.actions[0].event_id);
+    let text = results[0]["text"].as_str().unwrap();
+    for mark in ["«secret:secret_key»", "«secret:owner_token»", "«secret:model_key»", "printed"] {
+        assert!(text.contains(mark), "{text}");
+    }
+}
+
+fn key_like(text: &str) -> String {
+    rules::jcs::sha256_hex(text.as_bytes())
+}
+
+/// A process of the agent's user that nobody hides, with something like a key in its environment.
+struct Decoy(Child);
+
+impl Decoy {
+    fn start(scene: &Scene) -> Self {
+        let user = processes_user(scene.daemon().pid()).to_string();
+        let mut command = Command::new(if is_root() { "setpriv" } else { "env" });
+        if is_root() {
+            command.args(["--reuid", &user, "--regid", &user, "--clear-groups", "--"]);
+        }
+        command.args(["sleep", "300"]);
+        Self(command.env_clear().env("PATH", "/usr/bin:/bin").env("DECOY", key_like(DECOY)).spawn().unwrap())
+    }
+}
+
+impl Drop for Decoy {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
