@@ -139,6 +139,14 @@ impl Contract {
         self.folder.startup_module
     }
 
+    /// The same contract with another start-up module, so that tests can show what the reviewed one prevents.
+    ///
+    /// # Errors
+    /// None that the contract itself did not have.
+    pub fn with_startup_module(&self, startup_module: &'static str) -> Result<Self, ContractDataError> {
+        Self::parse(Folder { startup_module, ..self.folder })
+    }
+
     /// Every route of the contract.
     pub fn routes(&self) -> &[Route] {
         &self.file.routes

@@ -13,6 +13,7 @@ use sd_notify::NotifyState;
 use serde_json::{Value, json};
 use session::Supervisor;
 
+use crate::ContractInForce;
 use crate::places::Places;
 use crate::signals::StopSignals;
 use door::OwnUserOnly;
@@ -29,12 +30,12 @@ const SWEEP_LIMIT: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// Why it did not start, or what is left after it stopped.
-pub(crate) fn run(places: &Places, args: &ServeArgs) -> Result<Value, Failure> {
+pub(crate) fn run(places: &Places, args: &ServeArgs, in_force: ContractInForce) -> Result<Value, Failure> {
     log::start()?;
     // First: from here on nobody can read the secrets, and whatever a server loses falls to us.
     host::hygiene::harden_self().map_err(|error| system("this process cannot be hardened", &error))?;
     host::hygiene::become_subreaper().map_err(|error| system("orphans would not fall to this process", &error))?;
-    let opened = open::open(places, args)?;
+    let opened = open::open(places, args, in_force)?;
     // Ends with the last clone, and the servers with it: kept until they were stopped in order.
     let spawner = opened.dependencies.spawner.clone();
     let runtime = tokio::runtime::Builder::new_multi_thread()

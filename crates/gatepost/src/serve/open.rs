@@ -17,6 +17,7 @@ use store::{Journal, Ledger, StoreError};
 
 use super::door::Door;
 use super::system;
+use crate::ContractInForce;
 use crate::places::{self, Places};
 use crate::server::reviewed;
 
@@ -45,14 +46,14 @@ pub(super) struct Opened {
 ///
 /// # Errors
 /// The first thing that is not as it must be, with what mends it.
-pub(super) fn open(places: &Places, args: &ServeArgs) -> Result<Opened, Failure> {
+pub(super) fn open(places: &Places, args: &ServeArgs, in_force: ContractInForce) -> Result<Opened, Failure> {
     let state_dir = &places.paths.state_dir;
     secure_fs::ensure_private_dir(state_dir).map_err(|error| unusable(&error))?;
     let lock = lock(state_dir)?;
     let door = Door::open(&places.paths.socket).map_err(|error| no_door(&error))?;
     let settings = places.settings()?;
     check_confinement(&settings)?;
-    let contract = reviewed(&settings.agent_server.version)?;
+    let contract = in_force(reviewed(&settings.agent_server.version)?);
     let (ledger, journal) = records(state_dir)?;
     let retention_days = settings.events.retention_days;
     let model_key = settings.read_model_key().map_err(|error| places::unusable(&error))?.map(Arc::new);
