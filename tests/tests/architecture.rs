@@ -48,6 +48,7 @@ const ARROWS: [(&str, &[&str]); 13] = [
             "api",
             "api-types",
             "cli",
+            "gatepost",
             "host",
             "process",
             "rules",

@@ -35,7 +35,7 @@ impl Reply {
     }
 }
 
-pub(super) fn parse(bytes: &[u8]) -> Outcome<Reply> {
+pub(crate) fn parse(bytes: &[u8]) -> Outcome<Reply> {
     let split = bytes.windows(4).position(|window| window == b"\r\n\r\n");
     let split = split.ok_or_else(|| Failure::new(format!("no whole reply, only {} bytes", bytes.len())))?;
     let head = std::str::from_utf8(&bytes[..split]).doing("the reply's head is not text")?;

@@ -3,7 +3,7 @@
 mod build;
 mod client;
 mod home;
-mod http_reply;
+pub(crate) mod http_reply;
 mod install;
 mod leftovers;
 mod python;
@@ -185,7 +185,7 @@ impl Drop for Daemon {
 }
 
 /// Kills what still runs for this directory, so that a failing test leaves nothing.
-fn sweep(directory: &Path) {
+pub(crate) fn sweep(directory: &Path) {
     // A process may start another between the look and the signal: look again, a bounded number of times.
     for _ in 0..20 {
         let found = processes_of(directory, &[]);

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 /// The plan's file, in the environment's directory.
 pub(super) const PLAN_NAME: &str = "plan.json";
+/// The file to which a launched server adds the name of each route that it is asked for.
+pub(super) const ROUTES_NAME: &str = "routes.txt";
 /// The distributions whose versions a daemon reads.
 const DISTRIBUTIONS: [&str; 4] = ["openhands_agent_server", "openhands_sdk", "openhands_tools", "openhands_workspace"];
 
@@ -57,13 +59,29 @@ pub fn install_distributions(directory: &Path, versions: &[(&str, &str)]) -> Out
     Ok(script)
 }
 
-/// Writes the plan that the server below this directory follows from its next start on.
+/// Writes the plan that the server below this directory follows: at once where it runs, and from its next start on.
 ///
 /// # Errors
 /// When it cannot be written.
 pub fn set_plan(directory: &Path, plan: &Plan) -> Outcome<()> {
     let text = serde_json::to_string_pretty(plan).doing("the plan cannot be written")?;
-    fs::write(directory.join(PLAN_NAME), text).doing("the plan cannot be written")
+    let part = directory.join(format!("{PLAN_NAME}.part"));
+    fs::write(&part, text).doing("the plan cannot be written")?;
+    // A running server never sees half a plan.
+    fs::rename(part, directory.join(PLAN_NAME)).doing("the plan cannot be put in place")
+}
+
+/// The routes that the servers launched below this directory were asked for, oldest first, by their names in the
+/// contract; empty for a request outside it.
+///
+/// # Errors
+/// When the record cannot be read.
+pub fn routes_asked(directory: &Path) -> Outcome<Vec<String>> {
+    match fs::read_to_string(directory.join(ROUTES_NAME)) {
+        Ok(text) => Ok(text.lines().map(str::to_owned).collect()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error).doing("the record of requests cannot be read"),
+    }
 }
 
 fn make_dir(path: &Path) -> Outcome<()> {

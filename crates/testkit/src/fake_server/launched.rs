@@ -3,20 +3,20 @@
 //! The listening socket arrives as standard input and the control channel as standard output: the script that
 //! [`super::install`] writes moves them there from the numbers that the environment names.
 
+use super::environment::Environment;
 use super::latch::Latch;
-use super::plan::{Announcement, Plan};
+use super::plan::{Announcement, ControlAnswer, Plan};
 use super::serve::serve;
 use super::server::{Server, VERSION};
-use crate::failure::{Doing, Failure, Outcome};
+use crate::failure::{Doing, Outcome};
 use rustix::process::{DumpableBehavior, Signal, getpid, kill_process, set_dumpable_behavior};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// Bounds a line of the control channel.
@@ -29,7 +29,8 @@ const MAX_CONFIG_BYTES: u64 = 1 << 20;
 /// # Errors
 /// When it was not started as a daemon starts a server.
 pub fn main() -> Outcome<ExitCode> {
-    let plan = read_plan()?;
+    let environment = Environment::of_this_process()?;
+    let plan = environment.plan()?;
     if let Some(code) = plan.exit_at_once {
         eprintln!("fake server: ending with {code}, as planned");
         return Ok(ExitCode::from(code));
@@ -45,13 +46,6 @@ pub fn main() -> Outcome<ExitCode> {
     if !plan.says_dumpable {
         set_dumpable_behavior(DumpableBehavior::NotDumpable).doing("PR_SET_DUMPABLE was refused")?;
     }
-    let second = if plan.second_listener {
-        Some(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).doing("no second listener")?)
-    } else {
-        None
-    };
-    let second =
-        second.as_ref().map(TcpListener::local_addr).transpose().doing("no second listener")?.map(|at| (second, at));
     std::thread::sleep(Duration::from_millis(plan.start_delay_ms));
 
     let control = Arc::new(Control { writer: Mutex::new(control.try_clone().doing("the control channel")?) });
@@ -62,11 +56,9 @@ pub fn main() -> Outcome<ExitCode> {
     let latch = Arc::new(Latch::new(plan.has_no_latch, Some(Box::new(held))));
     let keys: Vec<String> = serde_json::from_value(config["session_api_keys"].clone()).doing("session_api_keys")?;
     let storage = Server::storage_of(&config);
-    let server = Arc::new(Server::new(plan.clone(), keys, Arc::clone(&latch), storage, true));
+    let server = Arc::new(Server::new(plan.clone(), keys, Arc::clone(&latch), storage, Some(environment)));
     control.announce(&plan, &nonce);
-    let addresses: Vec<SocketAddr> =
-        [Some(address), second.as_ref().map(|(_, at)| *at)].into_iter().flatten().collect();
-    let facts = Facts { nonce, addresses, plan, server: Arc::clone(&server) };
+    let facts = Facts { nonce, address, second: OnceLock::new(), server: Arc::clone(&server) };
     std::thread::Builder::new()
         .name("control".to_owned())
         .spawn(move || {
@@ -82,19 +74,6 @@ pub fn main() -> Outcome<ExitCode> {
 /// Ends this process as a crash does.
 pub(super) fn end_process() {
     kill_process(getpid(), Signal::KILL).ok();
-}
-
-/// The plan stands beside the executable's directory; without one the server behaves.
-fn read_plan() -> Outcome<Plan> {
-    let script = std::env::args_os().nth(1).filter(|argument| argument.to_string_lossy().ends_with("agent-server"));
-    let executable = std::env::current_exe().doing("the executable is unknown")?;
-    let start = script.map_or(executable, std::path::PathBuf::from);
-    let plan = start.ancestors().nth(2).unwrap_or(Path::new("/")).join(super::install::PLAN_NAME);
-    match std::fs::read_to_string(&plan) {
-        Ok(text) => serde_json::from_str(&text).doing("the plan cannot be read"),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Plan::default()),
-        Err(error) => Err(Failure::new(format!("the plan cannot be read: {error}"))),
-    }
 }
 
 fn read_config() -> Outcome<Value> {
@@ -122,8 +101,7 @@ impl Control {
 
     fn announce(&self, plan: &Plan, nonce: &str) {
         let announce = |nonce: &str, contract: &str| {
-            let measures =
-                ["listener", "dumpable", "listeners_refused", "ambient_plugins_dropped", "latch", "routes"];
+            let measures = ["listener", "dumpable", "listeners_refused", "ambient_plugins_dropped", "latch", "routes"];
             self.send(&json!({"announce": {"nonce": nonce, "pid": std::process::id(), "contract": contract,
                                            "measures": measures}}));
         };
@@ -140,8 +118,9 @@ impl Control {
 /// What an inspection tells, lies included.
 struct Facts {
     nonce: String,
-    addresses: Vec<SocketAddr>,
-    plan: Plan,
+    address: SocketAddr,
+    /// Opened when the plan says so.
+    second: OnceLock<Option<TcpListener>>,
     server: Arc<Server>,
 }
 
@@ -158,40 +137,63 @@ impl Facts {
                 Ok(_) => {}
             }
             let Ok(request) = serde_json::from_str::<Value>(&line) else { return };
-            control.send(&self.answer(&request));
+            if let Some(reply) = self.answer(&request) {
+                control.send(&reply);
+            }
         }
     }
 
-    fn answer(&self, request: &Value) -> Value {
-        let mut reply = json!({"id": request["id"]});
+    /// The answer, unless the plan says that none is given.
+    fn answer(&self, request: &Value) -> Option<Value> {
+        let plan = self.server.plan();
         let latch = &self.server.latch;
-        if let Ok(ids) = serde_json::from_value::<Vec<String>>(request["grant"].clone()) {
+        let ids = |name: &str| serde_json::from_value::<Vec<String>>(request[name].clone()).ok();
+        let (name, truth, lie, answer) = if let Some(ids) = ids("grant") {
             latch.grant(&ids);
-            reply["granted"] = json!(ids.len());
-        } else if let Ok(ids) = serde_json::from_value::<Vec<String>>(request["revoke"].clone()) {
-            reply["revoked"] = json!(latch.revoke(&ids));
+            ("granted", json!(ids.len()), json!(ids.len() + 1), plan.grant_answer)
+        } else if let Some(ids) = ids("revoke") {
+            let revoked = json!(latch.revoke(&ids));
+            ("revoked", revoked.clone(), revoked, ControlAnswer::Truth)
         } else if let Some(id) = request["settled"].as_str() {
             let running = self.server.conversation(id).is_some_and(|conversation| conversation.is_running());
-            reply["settled"] = json!(!running);
+            ("settled", json!(!running), json!(running), plan.settled_answer)
         } else if request["inspect"] == true {
-            reply["inspect"] = self.inspection();
+            let (truth, lie) = (self.inspection(&plan, &self.nonce), self.inspection(&plan, "another"));
+            ("inspect", truth, lie, plan.inspect_answer)
         } else {
-            reply["error"] = json!("unknown request");
-        }
-        reply
+            ("error", json!("unknown request"), Value::Null, ControlAnswer::Truth)
+        };
+        let said = match answer {
+            ControlAnswer::Truth => truth,
+            ControlAnswer::Lie => lie,
+            ControlAnswer::Silence => return None,
+        };
+        let mut reply = json!({"id": request["id"]});
+        reply[name] = said;
+        Some(reply)
     }
 
-    fn inspection(&self) -> Value {
-        let listeners: Vec<Value> =
-            self.addresses.iter().map(|at| json!({"family": "inet", "address": kernel_address(*at)})).collect();
+    fn inspection(&self, plan: &Plan, nonce: &str) -> Value {
+        let second = plan.second_listener.then(|| self.second_address()).flatten();
+        let listeners: Vec<Value> = [Some(self.address), second]
+            .into_iter()
+            .flatten()
+            .map(|at| json!({"family": "inet", "address": kernel_address(at)}))
+            .collect();
         json!({
-            "nonce": self.nonce,
+            "nonce": nonce,
             "pid": std::process::id(),
-            "dumpable": i32::from(self.plan.says_dumpable),
+            "dumpable": i32::from(plan.says_dumpable),
             "listeners": listeners,
-            "latch": !self.plan.says_no_latch,
-            "ambient_plugins": if self.plan.says_plugins_loaded { "loaded" } else { "dropped" },
+            "latch": !plan.says_no_latch,
+            "ambient_plugins": if plan.says_plugins_loaded { "loaded" } else { "dropped" },
         })
+    }
+
+    /// The second listening socket, opened at the first look.
+    fn second_address(&self) -> Option<SocketAddr> {
+        let open = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).ok();
+        self.second.get_or_init(open).as_ref().and_then(|second| second.local_addr().ok())
     }
 }
 

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 /// The log.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct Log {
+pub(crate) struct Log {
     events: Vec<Value>,
     leaf: Option<String>,
 }
@@ -69,7 +69,7 @@ impl Log {
     }
 
     /// The executable actions of the active branch that nothing after them answers, oldest first.
-    pub(super) fn pending(&self) -> Vec<Value> {
+    pub(crate) fn pending(&self) -> Vec<Value> {
         let (mut answered, mut failed) = (HashSet::new(), HashSet::new());
         let mut pending = Vec::new();
         for event in self.branch().into_iter().rev() {

@@ -6,6 +6,7 @@
 mod command;
 mod conversation;
 mod cut;
+mod environment;
 mod install;
 mod latch;
 mod launched;
@@ -17,11 +18,13 @@ mod server;
 mod stream;
 mod tools;
 
-pub use install::{install, install_distributions, set_plan};
+pub use install::{install, install_distributions, routes_asked, set_plan};
 pub use latch::Executed;
 pub use launched::main as launched_main;
-pub use plan::{Announcement, Fault, Keys, Plan, RouteFault};
+pub use plan::{Announcement, ControlAnswer, Fault, Keys, Plan, RouteFault};
 pub use server::RecordedRequest;
+
+pub(crate) use log::Log;
 
 use latch::Latch;
 use server::Server;
@@ -50,7 +53,7 @@ impl FakeServer {
         listener.set_nonblocking(true)?;
         let port = listener.local_addr()?.port();
         let latch = Arc::new(Latch::new(plan.has_no_latch, None));
-        let server = Arc::new(Server::new(plan, vec![session_key.to_owned()], latch, None, false));
+        let server = Arc::new(Server::new(plan, vec![session_key.to_owned()], latch, None, None));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (stop, stopped) = oneshot::channel();
         let served = Arc::clone(&server);

@@ -32,6 +32,19 @@ pub enum Keys {
     Closed,
 }
 
+/// How one kind of request on the control channel is answered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ControlAnswer {
+    /// The truth.
+    #[default]
+    Truth,
+    /// The opposite, or another count.
+    Lie,
+    /// Nothing, though what was asked for is done.
+    Silence,
+}
+
 /// What happens on a route.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -76,6 +89,9 @@ pub struct RouteFault {
 }
 
 /// The whole plan.
+///
+/// A launched server reads it again whenever its file changes; what belongs to a start (the announcement, the latch, an
+/// early end, what it forgets) counts from the next start on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Plan {
@@ -91,6 +107,12 @@ pub struct Plan {
     pub start_delay_ms: u64,
     /// Open a second listening socket, and report it.
     pub second_listener: bool,
+    /// How a grant is acknowledged.
+    pub grant_answer: ControlAnswer,
+    /// How it is said whether a run has ended.
+    pub settled_answer: ControlAnswer,
+    /// How an inspection is answered; a lie repeats another nonce.
+    pub inspect_answer: ControlAnswer,
     /// Say that the latch is not in force.
     pub says_no_latch: bool,
     /// Say nothing of it, but have no latch: pending actions run on any step.

@@ -10,6 +10,9 @@ use uuid::Uuid;
 /// The most events that a page holds.
 const MAX_PAGE: usize = 100;
 
+/// The most characters of a title.
+const MAX_TITLE_CHARS: usize = 200;
+
 /// A request, taken apart.
 pub(super) struct Parsed {
     pub(super) route: &'static str,
@@ -24,7 +27,6 @@ pub(super) fn parse(method: &Method, path: &str, body: &Value) -> Option<Parsed>
     let post = method == Method::POST;
     let (route, subject) = match parts.as_slice() {
         ["server_info"] if get => ("server_info", ""),
-        ["alive"] if get => ("alive", ""),
         ["api", "init"] if post => ("init_probe", ""),
         ["api", "conversations", "count"] if get => ("auth_probe", ""),
         ["api", "conversations"] if post => ("create_conversation", ""),
@@ -72,7 +74,6 @@ fn not_found() -> Answer {
 pub(super) async fn perform(server: &Server, parsed: &Parsed, query: &str, body: &Value) -> Answer {
     match parsed.route {
         "server_info" => (StatusCode::OK, server_info(server)),
-        "alive" => (StatusCode::OK, json!({"status": "ok"})),
         "init_probe" if server.plan().init_open => (StatusCode::OK, json!({"state": "ready"})),
         "init_probe" => detail(StatusCode::UNAUTHORIZED, "Unauthorized"),
         "auth_probe" => (StatusCode::OK, json!(server.count())),
@@ -159,6 +160,7 @@ async fn on_conversation(
     match route {
         "conversation" => (StatusCode::OK, server.info(conversation)),
         "events_page" => page(conversation, query),
+        "set_title" if !is_title(&body["title"]) => detail(StatusCode::UNPROCESSABLE_ENTITY, "title"),
         "set_title" => {
             conversation.change(|record| record.title = body["title"].as_str().map(str::to_owned));
             success()
@@ -212,6 +214,11 @@ async fn on_conversation(
         "fork" => fork(server, conversation, body),
         _ => not_found(),
     }
+}
+
+/// A title has 1 to 200 characters.
+fn is_title(title: &Value) -> bool {
+    title.as_str().is_some_and(|title| (1..=MAX_TITLE_CHARS).contains(&title.chars().count()))
 }
 
 fn page(conversation: &Conversation, query: &str) -> Answer {

@@ -68,7 +68,7 @@ async fn answer(mut request: Request<Incoming>, server: Arc<Server>, budget: Bud
         die(&server, &budget);
     }
     let Some(parsed) = parsed else { return Ok(whole(detail(StatusCode::NOT_FOUND, "Not Found"))) };
-    let open = matches!(parsed.route, "server_info" | "alive" | "init_probe" | "events_stream");
+    let open = matches!(parsed.route, "server_info" | "init_probe" | "events_stream");
     if !open && !accepts(&server, plan.keys, key.as_deref()) {
         return Ok(whole(detail(StatusCode::UNAUTHORIZED, "Unauthorized")));
     }
@@ -143,7 +143,7 @@ async fn respond(
 /// Ends a launched server's process, as a crash does; in a test's own process, the connection only.
 fn die(server: &Server, budget: &Budget) {
     budget.cut_after(0);
-    if server.launched {
+    if server.environment.is_some() {
         super::launched::end_process();
     }
 }

@@ -1,6 +1,7 @@
 //! What one fake server holds: conversations, profiles, keys, its plan; and what it shows of them.
 
 use super::conversation::{Conversation, Record};
+use super::environment::Environment;
 use super::latch::Latch;
 use super::log::Log;
 use super::plan::Plan;
@@ -41,8 +42,8 @@ pub(super) struct Server {
     pub(super) plan: Mutex<Plan>,
     pub(super) keys: Vec<String>,
     pub(super) latch: Arc<Latch>,
-    /// A launched server may end its process.
-    pub(super) launched: bool,
+    /// Where a launched server stands; only such a one may end its process.
+    pub(super) environment: Option<Environment>,
     storage: Option<PathBuf>,
     conversations: Mutex<HashMap<String, Arc<Conversation>>>,
     profiles: Mutex<Profiles>,
@@ -60,14 +61,14 @@ impl Server {
         keys: Vec<String>,
         latch: Arc<Latch>,
         storage: Option<PathBuf>,
-        launched: bool,
+        environment: Option<Environment>,
     ) -> Self {
         let storage = storage.filter(|_| !plan.forgets);
         let own = Self {
             plan: Mutex::new(plan),
             keys,
             latch,
-            launched,
+            environment,
             storage,
             conversations: Mutex::default(),
             profiles: Mutex::default(),
@@ -79,6 +80,11 @@ impl Server {
     }
 
     pub(super) fn plan(&self) -> Plan {
+        match self.environment.as_ref().map(Environment::changed_plan) {
+            Some(Ok(Some(plan))) => self.set_plan(plan),
+            Some(Err(why)) => eprintln!("fake server: {why}"),
+            Some(Ok(None)) | None => {}
+        }
         lock(&self.plan).clone()
     }
 
@@ -89,6 +95,9 @@ impl Server {
 
     /// Counts a request, and answers its number from 1.
     pub(super) fn note_request(&self, request: RecordedRequest) -> u64 {
+        if let Some(environment) = &self.environment {
+            environment.note_route(&request.route);
+        }
         let mut requests = lock(&self.requests);
         requests.0 += 1;
         if requests.1.len() == MAX_RECORDED {

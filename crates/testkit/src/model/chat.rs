@@ -1,6 +1,6 @@
 //! Chat completions as the OpenAI API writes them: which reply a request gets, and the reply's bytes.
 
-use super::script::{Reply, ToolCall, replies};
+use super::script::{CALL_WORD, Reply, ToolCall, replies};
 use serde_json::{Value, json};
 
 /// What the model answers to a request without tools: a summary for a condensation, a title.
@@ -58,8 +58,10 @@ impl Envelope<'_> {
     }
 
     fn call(&self, index: usize, call: &ToolCall) -> Value {
-        let id = call.id.clone().unwrap_or_else(|| format!("call_{}_{index}", self.completion_id));
-        json!({"id": id, "type": "function", "function": {"name": call.tool, "arguments": call.arguments}})
+        let word = format!("{}_{index}", self.completion_id);
+        let arguments = call.arguments.replace(CALL_WORD, &word);
+        let id = call.id.clone().unwrap_or_else(|| format!("call_{word}"));
+        json!({"id": id, "type": "function", "function": {"name": call.tool, "arguments": arguments}})
     }
 
     /// The body of a reply in one piece.
@@ -153,7 +155,9 @@ mod tests {
         assert!(text.contains("call_c9_0") && text.contains("call_c9_1"), "{text}");
         assert!(text.contains("\"usage\""), "{text}");
         assert_eq!(frames.last().map(String::as_str), Some("data: [DONE]\n\n"));
-        let whole = envelope.whole(&Reply::run_all(&["a", "b"]));
-        assert_eq!(whole["choices"][0]["message"]["tool_calls"][1]["id"], "call_c9_1");
+        let whole = envelope.whole(&Reply::run_all(&["a", "echo {call}"]));
+        let second = &whole["choices"][0]["message"]["tool_calls"][1];
+        assert_eq!(second["id"], "call_c9_1");
+        assert!(second["function"]["arguments"].as_str().unwrap().contains("echo c9_1"), "{second}");
     }
 }

@@ -8,6 +8,7 @@
 //! | `run: <command>` | one terminal call |
 //! | `run all: a ;; b ;; c` | several terminal calls in one reply |
 //! | `call: <tool> <JSON arguments>` | one call of any tool |
+//! | `call all: <call> ;; <call>` | several such calls in one reply |
 //! | `say: <text>` | a text |
 //! | `finish: <text>` | a call of the finish tool |
 //! | `think: <text>` | a call of the think tool |
@@ -17,11 +18,15 @@
 //! | `slow <ms>: <directive>` | the same, after that many milliseconds |
 //! | `reuse-id <id> <directive>` | the same, with this `tool_call_id` |
 //! | `summary "<words>" <directive>` | the same, with these words of the model about its call |
+//!
+//! In the arguments of a call, `{call}` stands for a word that no other call ever has.
 
 use serde_json::{Value, json};
 
 /// The longest delay that a directive can ask for, in milliseconds.
 pub const MAX_DELAY_MS: u64 = 600_000;
+/// In the arguments of a call, this stands for a word that no other call ever has.
+pub const CALL_WORD: &str = "{call}";
 /// What the model says about its own terminal calls unless told otherwise.
 pub const DEFAULT_SUMMARY: &str = "list files";
 /// The risk that the model claims for its own calls.
@@ -185,12 +190,18 @@ fn directive(text: &str) -> Option<Reply> {
         "say" => Some(Reply::say(rest)),
         "finish" => Some(Reply::call("finish", &json!({"message": rest}))),
         "think" => Some(Reply::call("think", &json!({"thought": rest}))),
-        "call" => {
-            let (tool, arguments) = rest.split_once(' ')?;
-            Some(Reply::call(tool, &serde_json::from_str(arguments).ok()?))
+        "call" => Some(Reply { calls: vec![any_call(rest)?], ..Reply::default() }),
+        "call all" => {
+            let calls: Option<Vec<ToolCall>> = rest.split(";;").map(any_call).collect();
+            Some(Reply { calls: calls?, ..Reply::default() })
         }
         _ => None,
     }
+}
+
+fn any_call(text: &str) -> Option<ToolCall> {
+    let (tool, arguments) = text.trim().split_once(' ')?;
+    Some(call(tool, &serde_json::from_str(arguments).ok()?))
 }
 
 fn bad_arguments() -> Reply {
@@ -213,6 +224,15 @@ mod tests {
             ("finish: bye", Reply::call("finish", &json!({"message": "bye"}))),
             ("think: hm", Reply::call("think", &json!({"thought": "hm"}))),
             ("call: task {\"a\": 1}", Reply::call("task", &json!({"a": 1}))),
+            (
+                "call all: task {\"a\": 1} ;; finish {\"message\": \"bye\"}",
+                Reply {
+                    calls: [("task", json!({"a": 1})), ("finish", json!({"message": "bye"}))]
+                        .map(|(tool, arguments)| call(tool, &arguments))
+                        .to_vec(),
+                    ..Reply::default()
+                },
+            ),
             ("slow 250: run: ls", Reply::run("ls").after_ms(250)),
             ("reuse-id call_7 run: ls", Reply::run("ls").with_call_id("call_7")),
             ("summary \"harmless\" run: rm x", Reply::run("rm x").with_summary("harmless")),
@@ -225,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_text_that_is_no_directive_is_echoed() {
-        for text in ["Wait, do NOT run that", "call: terminal not-json", "slow soon: run: ls", "fail often"] {
+        for text in ["Wait, do NOT run that", "call: terminal not-json", "call all: think {} ;; finish", "slow soon: run: ls", "fail often"] {
             assert_eq!(replies(text), vec![echo(text)], "{text}");
         }
         assert_eq!(replies(""), vec![Reply::say("ok")]);

@@ -1,0 +1,106 @@
+//! Guards taken out, so that tests can show that each is needed; and a server without the daemon in front of it.
+//!
+//! Nothing here is reachable from the shipped binary: a guard is taken out by giving a daemon or a launch, linked into a
+//! binary of the tests, another text of the start-up module.
+
+mod bare;
+mod conversation;
+mod raw;
+
+pub use bare::{BareServer, Ready};
+pub use conversation::Conversation;
+pub use raw::Raw;
+
+use crate::failure::{Failure, Outcome};
+
+/// A guard inside the server that a start-up module can do without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guard {
+    /// An action runs only when its event id was granted.
+    Latch,
+    /// Nothing that merely lies in the workspace runs, and no MCP server is connected.
+    Content,
+    /// Only the routes of the contract are served.
+    Routes,
+}
+
+impl Guard {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Latch, Self::Content, Self::Routes];
+
+    /// The word for it on a command line.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Latch => "latch",
+            Self::Content => "content",
+            Self::Routes => "routes",
+        }
+    }
+
+    /// The guard of that word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|guard| guard.as_str() == word)
+    }
+
+    /// The lines of the module that are the guard, and what stands there without it.
+    const fn lines(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Latch => ("        if control.take_grants(event_ids):\n", "        if True:\n"),
+            Self::Content => ("\n    drop_workspace_content()\n", "\n"),
+            Self::Routes => ("        self.config.loaded_app = only_reviewed_routes(self.config.loaded_app)\n", ""),
+        }
+    }
+}
+
+/// The start-up module without these guards. It still says of itself that it has them.
+///
+/// # Errors
+/// When a guard is not found exactly once: the module was changed, and this must follow.
+pub fn without(guards: &[Guard], startup_module: &str) -> Outcome<String> {
+    let mut text = startup_module.to_owned();
+    for guard in guards {
+        let (present, absent) = guard.lines();
+        if text.matches(present).count() != 1 {
+            return Err(Failure::new(format!("the start-up module has no {} guard as it is known here", guard.as_str())));
+        }
+        text = text.replace(present, absent);
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::daemon::{SERVER_VERSION, workspace_root};
+
+    fn reviewed() -> String {
+        let path = format!("config/contracts/{SERVER_VERSION}/startup/gatepost_startup.py");
+        std::fs::read_to_string(workspace_root().join(path)).unwrap()
+    }
+
+    #[test]
+    fn each_guard_is_taken_out_alone_and_with_the_others() {
+        let reviewed = reviewed();
+        assert_eq!(without(&[], &reviewed).unwrap(), reviewed);
+        for guard in Guard::ALL {
+            let (present, _) = guard.lines();
+            let changed = without(&[guard], &reviewed).unwrap();
+            assert!(changed != reviewed && !changed.contains(present), "{guard:?}");
+            let kept = Guard::ALL.iter().filter(|other| **other != guard).all(|other| changed.contains(other.lines().0));
+            assert!(kept, "{guard:?} took another along");
+            assert_eq!(Guard::parse(guard.as_str()), Some(guard));
+        }
+        assert!(without(&Guard::ALL, &reviewed).is_ok());
+        assert_eq!(Guard::parse("everything"), None);
+    }
+
+    #[test]
+    fn a_module_that_is_not_as_known_is_refused() {
+        let reviewed = reviewed();
+        let twice = without(&[Guard::Latch], &reviewed).and_then(|changed| without(&[Guard::Latch], &changed));
+        assert!(twice.unwrap_err().to_string().contains("latch"));
+        assert!(without(&[Guard::Content], "").is_err());
+    }
+}
