@@ -55,10 +55,13 @@ async fn perform(places: &Places, args: &DemoArgs, look: Look, signals: &StopSig
     story.installed(&ready);
     let mut stage = Stage::set(&places.paths.state_dir)?;
     let played = tokio::select! {
-        played = play(&mut stage, &mut story) => played,
-        () = signals.asked() => {
-            Err(Failure::new(ExitCode::Failed, "interrupted", "interrupted; what was started is being ended"))
-        }
+        played = play(&mut stage, &mut story) => Some(played),
+        () = signals.asked() => None,
+    };
+    let played = match played {
+        Some(Ok(seen)) => Ok(seen),
+        Some(Err(failure)) => Err(story.at_this_step(failure)),
+        None => Err(Failure::new(ExitCode::Failed, "interrupted", "the demonstration was interrupted, and ended")),
     };
     let stopping = Instant::now();
     story.stopping();
@@ -83,30 +86,32 @@ fn conclude(
     story: &mut Story,
     already_installed: bool,
 ) -> Result<Value, Failure> {
-    let with_log = |failure: Failure| {
-        story.log_tail(&closed.log_tail);
-        let failure = failure.field("leftover_processes", closed.leftovers.len());
-        let failure = failure.field("log_tail", closed.log_tail.clone());
-        closed
-            .kept
-            .as_ref()
-            .map(|kept| kept.display().to_string())
-            .into_iter()
-            .fold(failure, |failure, kept| failure.field("kept", kept))
+    let ended = match played {
+        Err(failure) => Err(failure),
+        Ok(_) if !closed.leftovers.is_empty() => {
+            Err(failed(format!("processes were left after the stop:\n{}", closed.leftovers.join("\n"))))
+        }
+        Ok(seen) => closed.trouble.as_ref().map_or(Ok(seen), |trouble| Err(failed(trouble.clone()))),
     };
-    let seen = match played {
-        Ok(seen) => seen,
-        Err(failure) => return Err(with_log(failure)),
-    };
-    if !closed.leftovers.is_empty() {
-        let detail = format!("processes were left after the stop:\n{}", closed.leftovers.join("\n"));
-        return Err(with_log(failed(detail)));
+    match ended {
+        Ok(seen) => {
+            story.end(&seen, closed);
+            Ok(object(&seen, closed, story.timings(), already_installed))
+        }
+        Err(failure) => {
+            story.log_tail(&closed.log_tail);
+            Err(with_evidence(failure, closed))
+        }
     }
-    if let Some(trouble) = &closed.trouble {
-        return Err(with_log(failed(trouble.clone())));
-    }
-    story.end(&seen, closed);
-    Ok(object(&seen, closed, story.timings(), already_installed))
+}
+
+/// What helps to find out why it failed.
+fn with_evidence(failure: Failure, closed: &Closed) -> Failure {
+    failure
+        .field("leftover_processes", closed.leftovers.len())
+        .field("stop_trouble", closed.trouble.clone())
+        .field("kept", closed.kept.as_ref().map(|kept| kept.display().to_string()))
+        .field("log_tail", closed.log_tail.clone())
 }
 
 /// The one object of `--json`.
@@ -169,7 +174,8 @@ mod tests {
     }
 
     fn quiet() -> Story {
-        Story::new(Look { json: true, color: false, live_progress: false })
+        let look = Look { json: true, color: false, live_progress: false };
+        Story::told_to(look, Box::new(std::io::sink()), Box::new(std::io::sink()))
     }
 
     #[test]
@@ -200,6 +206,10 @@ mod tests {
         for ended in ended {
             let failure = ended.unwrap_err();
             assert_eq!((failure.exit, failure.code.as_str()), (ExitCode::Failed, "demo_failed"));
+            let mut told = Vec::new();
+            assert_eq!(cli::conclude(&Err(failure), true, &mut told, &mut std::io::sink()), ExitCode::Failed);
+            let object: Value = serde_json::from_slice(&told).unwrap();
+            assert_eq!((&object["ok"], &object["log_tail"]), (&json!(false), &json!(["last words"])));
         }
     }
 }

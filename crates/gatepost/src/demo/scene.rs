@@ -111,21 +111,21 @@ impl Scene<'_> {
         self.queue(Reply::say("The greeting is written."))?;
         self.story
             .step(&format!("The agent is asked to write a greeting to {GREETING_FILE}, and wants to run a command"));
+        let asking = Instant::now();
         let approval = self.prompt_for_action(session_id, "Please write a greeting to greeting.txt.").await?;
+        self.story.timing("proposal_ms", asking);
         self.expect_greeting(None)?;
         Ok(approval)
     }
 
     /// Sends a prompt that leads to an action, waits until that is pending, and shows it.
     async fn prompt_for_action(&mut self, session_id: &str, text: &str) -> Result<Approval, Failure> {
-        let asking = Instant::now();
         let prompt = json!({"text": text, "on_pending": "refuse"});
         let pending = async {
             self.client.applied(session_id, "session.prompt.send", prompt).await?;
             self.client.until(session_id, "a pending action", waits_for_decision).await
         };
         self.story.waiting("waiting for the agent's proposal", pending).await?;
-        self.story.timing("proposal_ms", asking);
         let approval = self.client.approval(session_id).await?;
         self.proposed += approval.actions.len();
         self.story.note("It waits. This is all of it, as it will run:");
