@@ -162,6 +162,22 @@ impl Scene {
     /// When it does not stop or does not come up.
     pub fn restart(&mut self) {
         self.stop_daemon();
+        self.serve_again();
+    }
+
+    /// Kills the daemon as a crash does. What it leaves is for the next start to end.
+    ///
+    /// # Panics
+    /// When it cannot be killed.
+    pub fn kill_daemon(&mut self) {
+        self.daemon.take().unwrap().kill().unwrap();
+    }
+
+    /// Starts the daemon again on the same directory, after it was stopped or killed.
+    ///
+    /// # Panics
+    /// When it does not come up.
+    pub fn serve_again(&mut self) {
         self.daemon = Some(self.home.serve().unwrap());
     }
 

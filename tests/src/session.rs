@@ -11,6 +11,8 @@ use testkit::daemon::{Client, Reply};
 
 /// Events asked for at once.
 const PAGE: usize = 500;
+/// How often a client looks before it gives up on a session that moves on each time.
+const LOOKS: u32 = 5;
 
 /// One session of a daemon.
 #[derive(Debug, Clone)]
@@ -94,12 +96,27 @@ impl Session {
         self.client.post(&self.path("/actions"), &body).unwrap()
     }
 
-    /// Asks for an operation with the current generation and a fresh key.
+    /// Asks for an operation with the current generation and a fresh key. As any client, it looks again when the session
+    /// moved on between the look and the request, a few times.
     #[must_use]
     #[track_caller]
     pub fn ask(&self, operation_id: &str, input: &Value) -> Reply {
-        let generation = self.snapshot().capability_generation;
-        self.request(operation_id, input, Some(generation), &fresh_action_id())
+        self.ask_as(operation_id, input, &fresh_action_id())
+    }
+
+    /// [`Session::ask`] with this key.
+    #[must_use]
+    #[track_caller]
+    pub fn ask_as(&self, operation_id: &str, input: &Value, client_action_id: &str) -> Reply {
+        let mut tries = 0;
+        loop {
+            let generation = self.snapshot().capability_generation;
+            let reply = self.request(operation_id, input, Some(generation), client_action_id);
+            tries += 1;
+            if reply.body["code"] != "generation_stale" || tries == LOOKS {
+                return reply;
+            }
+        }
     }
 
     /// Carries an operation out; its receipt, final or not.
@@ -190,9 +207,8 @@ impl Session {
     #[must_use]
     #[track_caller]
     pub fn accept_as(&self, approval_id: &str, client_action_id: &str) -> Reply {
-        let generation = self.snapshot().capability_generation;
         let input = json!({"approval_id": approval_id, "decision": "accept"});
-        self.request("session.approval.decide", &input, Some(generation), client_action_id)
+        self.ask_as("session.approval.decide", &input, client_action_id)
     }
 
     /// Asks to accept a batch.

@@ -81,7 +81,7 @@ pub(super) fn rewind_refused(scene: &Scene) {
         assert_eq!((reply.status, refusal_code(&reply).as_str()), (422, "not_a_safe_point"));
     }
     let safe = session.snapshot().choices.rewind.pop().unwrap().event_id;
-    session.prompt("slow 60000: say: never");
+    session.prompt("slow 20000: say: never");
     session.wait_status(&["running"]);
     assert!(!session.offers("session.rewind"));
     let reply = wait_until("a refusal that is about the running turn", LIMIT, || {

@@ -8,7 +8,7 @@ use testkit::model::Reply;
 
 pub(super) fn interrupt_turn(scene: &Scene) {
     let session = scene.session();
-    assert!(scene.model().push(Reply::say("too late").after_ms(60_000)));
+    assert!(scene.model().push(Reply::say("too late").after_ms(20_000)));
     session.prompt("say: resumed");
     session.wait_status(&["running"]);
     assert!(!session.offers("session.resume"), "what runs is not resumed");

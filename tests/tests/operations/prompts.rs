@@ -98,7 +98,7 @@ pub(super) fn queued_in_order(scene: &Scene) {
 
 pub(super) fn queue_cancelled(scene: &Scene) {
     let session = scene.session();
-    session.prompt("slow 60000: say: never");
+    session.prompt("slow 20000: say: never");
     session.wait_status(&["running"]);
     let queued: Vec<String> = ["one", "two"].iter().map(|word| queue(&session, &format!("say: {word}"))).collect();
     let interrupt = session.interrupt();
@@ -110,7 +110,7 @@ pub(super) fn queue_cancelled(scene: &Scene) {
     }
     session.wait_quiet();
     session.turn("say: afterwards");
-    assert_eq!(texts(&session, EventKind::UserMessage), ["slow 60000: say: never", "say: afterwards"]);
+    assert_eq!(texts(&session, EventKind::UserMessage), ["slow 20000: say: never", "say: afterwards"]);
     assert_eq!(texts(&session, EventKind::AgentMessage), ["afterwards"]);
 }
 
