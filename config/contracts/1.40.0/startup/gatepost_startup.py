@@ -205,9 +205,16 @@ ROUTES = (
 )
 
 
+def route_pattern(route):
+    """A conversation goes by its canonical id alone: other words there are other routes of the server."""
+    of_conversation = "/conversations/{}" in route or "/events/{}" in route
+    value = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}" if of_conversation else "[A-Za-z0-9_-]{1,64}"
+    return re.compile(re.escape(route).replace(re.escape("{}"), value))
+
+
 def only_reviewed_routes(application):
     """Wrap the server's application: what starts commands, installs, uploads or runs git over HTTP is not reachable."""
-    patterns = {re.compile(re.escape(route).replace(re.escape("{}"), "[A-Za-z0-9_-]{1,64}")) for route in ROUTES}
+    patterns = {route_pattern(route) for route in ROUTES}
 
     async def guarded(scope, receive, send):
         if scope["type"] not in ("http", "websocket"):
@@ -296,6 +303,38 @@ def workspace_content_dropped():
     functions = [getattr(local_conversation, name) for name in names]
     functions += [local_conversation.LocalConversation._runtime_mcp_tools, execute._execute_inline_command]
     return all(getattr(function, "gatepost_dropped", False) for function in functions)
+
+
+# What the daemon sends to create a conversation, and all that anybody may send: a request can also bring hooks, plugins,
+# modules to import, an agent of its own, or have git check a worktree out, each of which runs commands by itself.
+CREATION_FIELDS = {"conversation_id", "workspace", "agent_profile_id", "confirmation_policy", "autotitle"}
+
+
+def only_reviewed_conversations():
+    """A conversation is launched from a stored profile and brings nothing along; the latch guards its agent."""
+    from fastapi import HTTPException
+    from openhands.agent_server.conversation_service import ConversationService
+    from openhands.agent_server.event_service import EventService
+    from openhands.sdk.agent.agent import Agent
+
+    original_create = ConversationService._start_conversation
+    original_start = EventService.start
+
+    async def create(self, request):
+        brought = request.model_fields_set - CREATION_FIELDS
+        if brought:
+            raise HTTPException(422, f"not in the reviewed contract: {', '.join(sorted(brought))}")
+        return await original_create(self, request)
+
+    async def start(self):
+        # An agent of another kind runs commands past the latch, and a tool's parameters can name a program.
+        agent = self.stored.agent
+        if type(agent) is not Agent or any(tool.params for tool in agent.tools):
+            raise HTTPException(422, "only the server's own agent with plain tools is in the reviewed contract")
+        await original_start(self)
+
+    ConversationService._start_conversation = create
+    EventService.start = start
 
 
 def install_latch(control):
@@ -394,6 +433,7 @@ def main():
     refuse_other_listeners(listen_number)
     serve_on(listener, config_number)
     drop_workspace_content()
+    only_reviewed_conversations()
     install_latch(control)
     control.send(
         {
