@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tempfile::TempDir;
-use testkit::fake_server::{self, Announcement, Plan};
+use testkit::fake_server::{self, Announcement, ControlAnswer, Plan};
 
 const VERSION: &str = "1.40.0";
 
@@ -78,6 +78,32 @@ async fn a_second_listener_and_a_missing_latch_are_seen() {
     let inspection = server.control().inspect().await.unwrap();
     assert!(!inspection.listens_only_on(server.port()));
     assert!(!inspection.latch && inspection.dumpable);
+    assert_eq!(server.stop(Duration::from_secs(5)).await.leftover_processes, 0);
+}
+
+#[tokio::test]
+async fn a_running_server_follows_a_new_plan_and_can_lie_on_its_channel() {
+    let directory = directory();
+    let server = launched(&directory, &Plan::default(), 20).await.unwrap();
+    let control = server.control();
+    assert!(control.settled("nobody").await.unwrap());
+    let plan = Plan {
+        settled_answer: ControlAnswer::Lie,
+        grant_answer: ControlAnswer::Lie,
+        inspect_answer: ControlAnswer::Lie,
+        second_listener: true,
+        ..Plan::default()
+    };
+    fake_server::set_plan(&directory.path().join("env"), &plan).unwrap();
+    assert!(!control.settled("nobody").await.unwrap());
+    assert!(control.grant(&["event".to_owned()]).await.is_err());
+    let inspection = control.inspect().await.unwrap();
+    assert!(!inspection.nonce_matches && !inspection.listens_only_on(server.port()));
+    let plan = Plan { settled_answer: ControlAnswer::Silence, ..Plan::default() };
+    fake_server::set_plan(&directory.path().join("env"), &plan).unwrap();
+    let silence = control.settled("nobody").await.err().unwrap();
+    assert!(matches!(silence, process::launch::ControlError::TimedOut { .. }), "{silence}");
+    assert!(control.inspect().await.unwrap().nonce_matches, "the channel is still of use");
     assert_eq!(server.stop(Duration::from_secs(5)).await.leftover_processes, 0);
 }
 

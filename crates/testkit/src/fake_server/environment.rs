@@ -5,15 +5,15 @@ use super::plan::Plan;
 use crate::failure::{Doing, Failure, Outcome};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::time::SystemTime;
 
 /// The directory of one launched server.
 pub(super) struct Environment {
     directory: PathBuf,
-    /// When the plan that is in force was written.
-    read: Mutex<Option<SystemTime>>,
+    /// Which file the plan in force was read from: its number and its time, as times alone are coarse.
+    read: Mutex<Option<(u64, i64, i64)>>,
 }
 
 impl Environment {
@@ -35,8 +35,8 @@ impl Environment {
     pub(super) fn changed_plan(&self) -> Outcome<Option<Plan>> {
         let path = self.directory.join(PLAN_NAME);
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        let written = match fs::metadata(&path).and_then(|metadata| metadata.modified()) {
-            Ok(written) => written,
+        let written = match fs::metadata(&path) {
+            Ok(data) => (data.ino(), data.mtime(), data.mtime_nsec()),
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Failure::new(format!("the plan cannot be read: {error}"))),
         };

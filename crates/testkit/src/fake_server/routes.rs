@@ -86,11 +86,11 @@ pub(super) async fn perform(server: &Server, parsed: &Parsed, query: &str, body:
             profile(server, parsed, body)
         }
         _ => {
-            let Ok(id) = Uuid::parse_str(&parsed.subject) else {
-                let error = json!([{"type": "uuid_parsing", "loc": ["path", "conversation_id"]}]);
-                return (StatusCode::UNPROCESSABLE_ENTITY, json!({"detail": error}));
-            };
-            match server.conversation(&id.to_string()) {
+            // A conversation goes by its canonical id alone; other words there would be other routes.
+            if !Uuid::parse_str(&parsed.subject).is_ok_and(|id| id.to_string() == parsed.subject) {
+                return not_found();
+            }
+            match server.conversation(&parsed.subject) {
                 Some(conversation) => on_conversation(server, &conversation, parsed.route, query, body).await,
                 None if matches!(parsed.route, "interrupt" | "delete") => {
                     detail(StatusCode::BAD_REQUEST, "Bad Request")
