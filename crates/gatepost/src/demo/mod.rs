@@ -20,7 +20,7 @@ use crate::places::Places;
 use crate::server;
 use crate::signals::StopSignals;
 use scene::Seen;
-use stage::{Closed, Stage};
+use stage::{Closed, Pace, Stage};
 use story::Story;
 
 /// Plays the demonstration and takes everything away again.
@@ -58,6 +58,7 @@ async fn perform(places: &Places, args: &DemoArgs, look: Look, signals: &StopSig
         played = play(&mut stage, &mut story) => Some(played),
         () = signals.asked() => None,
     };
+    let pace = if played.is_some() { Pace::Orderly } else { Pace::Hurried };
     let played = match played {
         Some(Ok(seen)) => Ok(seen),
         Some(Err(failure)) => Err(story.at_this_step(failure)),
@@ -65,7 +66,7 @@ async fn perform(places: &Places, args: &DemoArgs, look: Look, signals: &StopSig
     };
     let stopping = Instant::now();
     story.stopping();
-    let closed = stage.close(args.keep, signals).await;
+    let closed = stage.close(args.keep, pace, signals).await;
     story.timing("stop_ms", stopping);
     story.timing("total_ms", began);
     conclude(played, &closed, &mut story, ready.already_installed)
@@ -73,6 +74,8 @@ async fn perform(places: &Places, args: &DemoArgs, look: Look, signals: &StopSig
 
 /// Starts the daemon and acts as its client.
 async fn play(stage: &mut Stage, story: &mut Story) -> Result<Seen, Failure> {
+    story.step("A daemon is started in a temporary directory, with a scripted model in place of a real one");
+    story.note(&format!("directory    {}", stage.directory().display()));
     let starting = Instant::now();
     let client = stage.start_daemon().await?;
     story.timing("daemon_ready_ms", starting);

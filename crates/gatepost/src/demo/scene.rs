@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use api_types::{Approval, Event, EventKind, SessionSnapshot};
 use cli::Failure;
 use serde_json::json;
-use testkit::model::Reply;
+use testkit::model::{Reply, ScriptedModel};
 
 use super::client::Client;
 use super::failed;
@@ -43,7 +43,7 @@ pub(super) struct Seen {
 /// Plays it.
 pub(super) async fn play(client: &Client, stage: &Stage, story: &mut Story) -> Result<Seen, Failure> {
     let workspace = stage.workspace();
-    let mut scene = Scene { client, stage, story, greeting: workspace.join(GREETING_FILE), proposed: 0 };
+    let mut scene = Scene { client, model: stage.model(), story, greeting: workspace.join(GREETING_FILE), proposed: 0 };
     let (confinement_level, session_id) = scene.open(&workspace).await?;
     let approval = scene.propose(&session_id).await?;
     let bypass_refused = scene.try_bypass(&session_id).await?;
@@ -78,7 +78,7 @@ pub(super) async fn play(client: &Client, stage: &Stage, story: &mut Story) -> R
 
 struct Scene<'a> {
     client: &'a Client,
-    stage: &'a Stage,
+    model: &'a ScriptedModel,
     story: &'a mut Story,
     greeting: PathBuf,
     proposed: usize,
@@ -88,8 +88,6 @@ impl Scene<'_> {
     /// Looks at the daemon and starts a session. Answers the level of confinement and the session's id.
     async fn open(&mut self, workspace: &Path) -> Result<(String, String), Failure> {
         let status = self.client.status().await?;
-        self.story.step("A daemon runs in a temporary directory, with a scripted model in place of a real one");
-        self.story.note(&format!("directory    {}", self.stage.directory().display()));
         self.story.note(&format!("confinement  {}", status.confinement_level));
         for missing in &status.confinement_missing {
             self.story.note(&format!("             {missing}"));
@@ -240,7 +238,7 @@ impl Scene<'_> {
 
     /// Lets the model answer so, next.
     fn queue(&self, reply: Reply) -> Result<(), Failure> {
-        if self.stage.model().push(reply) { Ok(()) } else { Err(failed("the scripted model takes no more replies")) }
+        if self.model.push(reply) { Ok(()) } else { Err(failed("the scripted model takes no more replies")) }
     }
 
     /// Looks whether the file is there, and what it holds.

@@ -22,6 +22,8 @@ const READY_LIMIT: Duration = Duration::from_secs(60);
 const STOP_LIMIT: Duration = Duration::from_secs(90);
 /// How long what it left may take to end.
 const SWEEP_LIMIT: Duration = Duration::from_secs(10);
+/// In a hurry, how long the daemon has until it is asked again.
+const HURRY_AFTER: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Of the daemon's log, what a failure repeats.
 const LOG_TAIL_LINES: usize = 30;
@@ -39,6 +41,15 @@ pub(super) struct Stage {
     spawner: Spawner,
     daemon: Option<ChildProcess>,
     is_closed: bool,
+}
+
+/// How the daemon is to be stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// As anyone would stop it.
+    Orderly,
+    /// Somebody waits for the end.
+    Hurried,
 }
 
 /// What was there at the end, and what was left after it.
@@ -144,10 +155,11 @@ impl Stage {
         self.daemon.as_ref().and_then(|daemon| daemon.try_wait().ok().flatten())
     }
 
-    /// Stops the daemon, counts what is left of it, ends that too, and removes the directory unless it is to be kept.
-    pub(super) async fn close(mut self, keep: bool, signals: &StopSignals) -> Closed {
+    /// Stops the daemon, in a hurry at once or when this process is asked to stop (again), counts what is left of it, ends
+    /// that too, and removes the directory unless it is to be kept.
+    pub(super) async fn close(mut self, keep: bool, pace: Pace, signals: &StopSignals) -> Closed {
         let before = leftovers::of(&self.directory).unwrap_or_default();
-        let mut trouble = self.stop_daemon(signals).await;
+        let mut trouble = self.stop_daemon(pace, signals).await;
         let leftovers = match leftovers::of(&self.directory) {
             Ok(left) => left.into_iter().map(leftovers::describe).collect(),
             Err(error) => {
@@ -165,15 +177,21 @@ impl Stage {
         Closed { leftovers, processes_ended: before.len(), trouble, log_tail, kept }
     }
 
-    /// Asks it to stop; again when this process is asked again; kills it when it takes too long. Says what went wrong.
-    async fn stop_daemon(&mut self, signals: &StopSignals) -> Option<String> {
+    /// Asks it to stop; again when there is a hurry; kills it when it takes too long. Says what went wrong.
+    async fn stop_daemon(&mut self, pace: Pace, signals: &StopSignals) -> Option<String> {
         let daemon = self.daemon.as_ref()?;
         if self.daemon_exit().is_none() {
             // An error means that it has just ended.
             daemon.signal(Signal::Terminate).ok();
         }
         let began = Instant::now();
-        let mut hurried = std::pin::pin!(signals.asked_once_more());
+        let hurried = async {
+            match pace {
+                Pace::Orderly => signals.asked_once_more().await,
+                Pace::Hurried => tokio::time::sleep(HURRY_AFTER).await,
+            }
+        };
+        let mut hurried = std::pin::pin!(hurried);
         let mut has_hurried = false;
         loop {
             match daemon.try_wait() {

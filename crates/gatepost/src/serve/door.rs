@@ -18,15 +18,20 @@ pub(super) enum Door {
 }
 
 impl Door {
-    /// The socket that a service manager handed over, else one bound at this path.
-    pub(super) fn open(socket: &Path) -> Result<Self, SocketError> {
+    /// The socket that a service manager handed over, if it handed over any. To be asked before anything else opens
+    /// descriptors: the number of one that was promised and is not there could be taken by then.
+    pub(super) fn handed_over() -> Result<Option<Self>, SocketError> {
         let handed =
             sd_notify::listen_fds().map_err(|error| SocketError::NotFit(format!("cannot be used ({error})")))?;
         match handed.len() {
-            0 => {}
-            1 => return host::socket::adopt_activated().map(Self::Activated),
-            several => return Err(SocketError::NotFit(format!("is one of {several}, and one is wanted"))),
+            0 => Ok(None),
+            1 => Ok(Some(Self::Activated(host::socket::adopt_activated()?))),
+            several => Err(SocketError::NotFit(format!("is one of {several}, and one is wanted"))),
         }
+    }
+
+    /// Bound at this path.
+    pub(super) fn bind(socket: &Path) -> Result<Self, SocketError> {
         let (Some(directory), Some(name)) = (socket.parent(), socket.file_name().and_then(|name| name.to_str())) else {
             return Err(SocketError::NotASocket { path: socket.to_path_buf() });
         };

@@ -16,7 +16,7 @@ use session::Supervisor;
 use crate::ContractInForce;
 use crate::places::Places;
 use crate::signals::StopSignals;
-use door::OwnUserOnly;
+use door::{Door, OwnUserOnly};
 use open::Opened;
 
 /// How long every server may take to end, beyond which they are killed.
@@ -31,21 +31,26 @@ const SWEEP_LIMIT: Duration = Duration::from_secs(10);
 /// # Errors
 /// Why it did not start, or what is left after it stopped.
 pub(crate) fn run(places: &Places, args: &ServeArgs, in_force: ContractInForce) -> Result<Value, Failure> {
+    let handed_over = Door::handed_over().map_err(|error| open::no_door(&error))?;
     log::start()?;
-    // First: from here on nobody can read the secrets, and whatever a server loses falls to us.
+    // Early: from here on nobody can read the secrets, and whatever a server loses falls to us.
     host::hygiene::harden_self().map_err(|error| system("this process cannot be hardened", &error))?;
     host::hygiene::become_subreaper().map_err(|error| system("orphans would not fall to this process", &error))?;
-    let opened = open::open(places, args, in_force)?;
-    // Ends with the last clone, and the servers with it: kept until they were stopped in order.
-    let spawner = opened.dependencies.spawner.clone();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| system("no asynchronous runtime", &error))?;
-    let served = runtime.block_on(serve(opened));
+    // Before anything is opened, so that a signal never cuts off a first write.
+    let signals = runtime
+        .block_on(async { StopSignals::listen() })
+        .map_err(|error| system("signals cannot be followed", &error))?;
+    let (opened, lock) = open::open(places, args, in_force, handed_over)?;
+    // Ends with the last clone, and the servers with it: kept until they were stopped in order.
+    let spawner = opened.dependencies.spawner.clone();
+    let served = runtime.block_on(serve(opened, &signals));
     runtime.shutdown_timeout(RUNTIME_LIMIT);
     let left = sweep();
-    drop(spawner);
+    drop((spawner, lock));
     served?;
     if left > 0 {
         let detail = format!("the daemon stopped, but {left} processes of its servers are left; end them by hand");
@@ -55,9 +60,8 @@ pub(crate) fn run(places: &Places, args: &ServeArgs, in_force: ContractInForce) 
     Ok(json!({"leftover_processes": 0}))
 }
 
-async fn serve(opened: Opened) -> Result<(), Failure> {
-    let Opened { dependencies, door, lock, journal, retention_days } = opened;
-    let signals = StopSignals::listen().map_err(|error| system("signals cannot be followed", &error))?;
+async fn serve(opened: Opened, signals: &StopSignals) -> Result<(), Failure> {
+    let Opened { dependencies, door, journal, retention_days } = opened;
     let supervisor = Supervisor::start(dependencies)
         .await
         .map_err(|refusal| Failure::new(ExitCode::Failed, refusal.code.as_str(), refusal.detail))?;
@@ -81,8 +85,7 @@ async fn serve(opened: Opened) -> Result<(), Failure> {
         report = serving => tracing::debug!(?report, "connections are drained"),
         () = signals.hurried() => tracing::warn!("connections are cut off"),
     }
-    end_servers(&supervisor, &signals).await;
-    drop(lock);
+    end_servers(&supervisor, signals).await;
     Ok(())
 }
 

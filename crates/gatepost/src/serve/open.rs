@@ -36,21 +36,27 @@ const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 pub(super) struct Opened {
     pub(super) dependencies: Dependencies,
     pub(super) door: Door,
-    /// Held as long as the state is used.
-    pub(super) lock: FileLock,
     pub(super) journal: Journal,
     pub(super) retention_days: u64,
 }
 
-/// Opens it all.
+/// Opens it all. The lock is to be held as long as anything of the state is used.
 ///
 /// # Errors
 /// The first thing that is not as it must be, with what mends it.
-pub(super) fn open(places: &Places, args: &ServeArgs, in_force: ContractInForce) -> Result<Opened, Failure> {
+pub(super) fn open(
+    places: &Places,
+    args: &ServeArgs,
+    in_force: ContractInForce,
+    handed_over: Option<Door>,
+) -> Result<(Opened, FileLock), Failure> {
     let state_dir = &places.paths.state_dir;
     secure_fs::ensure_private_dir(state_dir).map_err(|error| unusable(&error))?;
     let lock = lock(state_dir)?;
-    let door = Door::open(&places.paths.socket).map_err(|error| no_door(&error))?;
+    let door = match handed_over {
+        Some(door) => door,
+        None => Door::bind(&places.paths.socket).map_err(|error| no_door(&error))?,
+    };
     let settings = places.settings()?;
     check_confinement(&settings)?;
     let contract = in_force(reviewed(&settings.agent_server.version)?);
@@ -72,7 +78,7 @@ pub(super) fn open(places: &Places, args: &ServeArgs, in_force: ContractInForce)
         version: VERSION,
         settings,
     };
-    Ok(Opened { dependencies, door, lock, journal, retention_days })
+    Ok((Opened { dependencies, door, journal, retention_days }, lock))
 }
 
 fn lock(state_dir: &Path) -> Result<FileLock, Failure> {
@@ -85,7 +91,7 @@ fn lock(state_dir: &Path) -> Result<FileLock, Failure> {
     })
 }
 
-fn no_door(error: &SocketError) -> Failure {
+pub(super) fn no_door(error: &SocketError) -> Failure {
     match error {
         SocketError::AlreadyRunning { .. } => already_running(error.to_string()),
         SocketError::Directory(_)
@@ -112,7 +118,7 @@ fn check_confinement(settings: &Settings) -> Result<(), Failure> {
     }
     let (wanted, proved) = (wanted.as_str(), PROVED.as_str());
     let detail = format!("the configuration accepts no confinement below {wanted:?}, and only {proved:?} is proved");
-    let hint = format!("set [confinement] level = {proved:?} to go on without; `gatepost status` says what is missing");
+    let hint = format!("set [confinement] level = {proved:?} to go on with what is proved");
     Err(Failure::new(ExitCode::Blocked, "confinement_too_weak", detail).hint(hint))
 }
 
