@@ -33,7 +33,8 @@ pub(crate) struct Inner {
 }
 
 impl Supervisor {
-    /// Takes up what the ledger holds and is ready for requests. Starts no server.
+    /// Ends what servers of a killed daemon left, takes up what the ledger holds, and is ready for requests. Starts no
+    /// server.
     ///
     /// # Errors
     /// When the ledger cannot be read.
@@ -48,10 +49,21 @@ impl Supervisor {
                 stopping: std::sync::atomic::AtomicBool::new(false),
             }),
         };
+        supervisor.end_leftovers().await;
         supervisor.take_up_sessions().await?;
         supervisor.close_interrupted_receipts().await?;
         tokio::spawn(servers.stop_idle());
         Ok(supervisor)
+    }
+
+    /// INVARIANT I8: whatever an earlier daemon could not end is gone before this one answers.
+    async fn end_leftovers(&self) {
+        let state_dir = self.shared().settings.paths.state_dir.clone();
+        match tokio::task::spawn_blocking(move || process::launch::end_leftovers(&state_dir)).await {
+            Ok(0) => {}
+            Ok(ended) => tracing::warn!(ended, "processes that servers of an earlier daemon left were ended"),
+            Err(error) => tracing::error!(%error, "what servers of an earlier daemon left was not looked for"),
+        }
     }
 
     async fn take_up_sessions(&self) -> Result<(), Refusal> {

@@ -25,7 +25,12 @@ pub(crate) const MODULE_NAME: &str = "gatepost_startup";
 #[must_use]
 pub fn data_dir(state_dir: &Path, workspace: &Path) -> PathBuf {
     let digest = rules::jcs::sha256_hex(workspace.as_os_str().as_bytes());
-    state_dir.join("bindings").join(&digest[..16])
+    bindings_dir(state_dir).join(&digest[..16])
+}
+
+/// Where the data directories of a state directory stand.
+pub(crate) fn bindings_dir(state_dir: &Path) -> PathBuf {
+    state_dir.join("bindings")
 }
 
 /// Where everything of one server stands.
@@ -58,22 +63,8 @@ impl Layout {
     /// Make every directory. The data directory's lock is held by the caller, so what is left of an earlier server may
     /// be removed.
     pub(crate) fn make(data: &Path, runtime: Option<&Path>, module: &str) -> Result<Self, LaunchError> {
-        let home = data.join("home");
-        let mut layout = Self {
-            persistence: home.join(".openhands"),
-            cwd: data.join("cwd"),
-            conversations: data.join("conversations"),
-            server_workspace: data.join("server-workspace"),
-            bash_events: data.join("bash-events"),
-            startup: data.join("startup"),
-            tmp: data.join("tmp"),
-            tmux: data.join("tmux"),
-            data: data.to_path_buf(),
-            short: None,
-            home,
-        };
-        layout.remove_temporary();
-        remove_noted_short(data);
+        let mut layout = Self::plan(data);
+        Self::clear(data);
         if !short_enough(&layout.tmux) {
             let short = make_short(runtime).map_err(LaunchError::files("cannot make a directory for sockets"))?;
             let note = write_private_new(&data.join(SHORT_NOTE), short.as_os_str().as_bytes());
@@ -89,6 +80,34 @@ impl Layout {
             layout.remove_temporary();
         }
         made.map(|()| layout)
+    }
+
+    fn plan(data: &Path) -> Self {
+        let home = Self::home_in(data);
+        Self {
+            persistence: home.join(".openhands"),
+            cwd: data.join("cwd"),
+            conversations: data.join("conversations"),
+            server_workspace: data.join("server-workspace"),
+            bash_events: data.join("bash-events"),
+            startup: data.join("startup"),
+            tmp: data.join("tmp"),
+            tmux: data.join("tmux"),
+            data: data.to_path_buf(),
+            short: None,
+            home,
+        }
+    }
+
+    /// The private HOME in a data directory.
+    pub(crate) fn home_in(data: &Path) -> PathBuf {
+        data.join("home")
+    }
+
+    /// Remove what an earlier server left that should have ended with it. The data directory's lock is held by the caller.
+    pub(crate) fn clear(data: &Path) {
+        Self::plan(data).remove_temporary();
+        remove_noted_short(data);
     }
 
     fn make_directories(&self, module: &str) -> Result<(), LaunchError> {

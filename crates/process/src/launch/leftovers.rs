@@ -1,10 +1,16 @@
-//! What a server left when the daemon itself was killed: its tree then falls to the system, not to us.
+//! What servers left when the daemon itself was killed: their trees then fall to the system, not to us.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+
+use host::lock::{FileLock, LockError};
+
+use super::layout::{self, Layout};
+use super::start::LOCK_NAME;
 
 /// For all of them to be gone.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -12,17 +18,58 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Environments are at most this long here.
 const ENVIRONMENT_BYTES: u64 = 1024 * 1024;
 
-/// End every process of this user whose environment says that it belongs to this binding's private HOME. The
-/// data directory's lock is held, so no live server has it. Best effort: a process may change its own environment.
+/// End what earlier servers below this state directory left, and remove their temporary files and sockets. A workspace
+/// whose server lives is passed over. Says how many processes were ended; one that would not go is told of in the log, and
+/// keeps its workspace's next server from starting. Blocks, for 5 s at most.
+pub fn end_leftovers(state_dir: &Path) -> usize {
+    let entries = match fs::read_dir(layout::bindings_dir(state_dir)) {
+        Ok(entries) => entries,
+        Err(error) => {
+            if error.kind() != io::ErrorKind::NotFound {
+                tracing::warn!(%error, "what earlier servers left cannot be looked for");
+            }
+            return 0;
+        }
+    };
+    let data_dirs: Vec<PathBuf> = entries.filter_map(Result::ok).map(|entry| entry.path()).collect();
+    let held: Vec<(PathBuf, FileLock)> =
+        data_dirs.into_iter().filter_map(|data| Some((data.clone(), lock(&data)?))).collect();
+    let homes: Vec<PathBuf> = held.iter().map(|(data, _)| Layout::home_in(data)).collect();
+    let ended = match end_of_bindings(&homes) {
+        Ok(ended) => ended,
+        Err(left) => {
+            tracing::error!(?left, "processes of earlier servers cannot be ended; end them by hand");
+            return 0;
+        }
+    };
+    for (data, _lock) in &held {
+        Layout::clear(data);
+    }
+    ended
+}
+
+fn lock(data: &Path) -> Option<FileLock> {
+    match FileLock::try_acquire(&data.join(LOCK_NAME)) {
+        Ok(lock) => Some(lock),
+        Err(LockError::Held { .. }) => None,
+        Err(error) => {
+            tracing::warn!(%error, "what an earlier server left cannot be looked for");
+            None
+        }
+    }
+}
+
+/// End every process of this user whose environment says that it belongs to one of these bindings' private HOMEs. The
+/// data directories' locks are held, so no live server has one. Best effort: a process may change its own environment.
 ///
 /// # Errors
 /// Names the processes that would not go.
-pub(crate) fn end_of_binding(home: &Path) -> Result<usize, Vec<u32>> {
-    let mark = [b"HOME=", home.as_os_str().as_bytes()].concat();
+pub(crate) fn end_of_bindings(homes: &[PathBuf]) -> Result<usize, Vec<u32>> {
+    let marks: BTreeSet<Vec<u8>> = homes.iter().map(|home| [b"HOME=", home.as_os_str().as_bytes()].concat()).collect();
     let began = Instant::now();
-    let mut ended = std::collections::BTreeSet::new();
+    let mut ended = BTreeSet::new();
     loop {
-        let found = marked(&mark);
+        let found = if marks.is_empty() { Vec::new() } else { marked(&marks) };
         if found.is_empty() {
             return Ok(ended.len());
         }
@@ -30,7 +77,7 @@ pub(crate) fn end_of_binding(home: &Path) -> Result<usize, Vec<u32>> {
             return Err(found);
         }
         for pid in found {
-            if end(pid, &mark).is_ok() {
+            if end(pid, &marks).is_ok() {
                 ended.insert(pid);
             }
         }
@@ -38,28 +85,28 @@ pub(crate) fn end_of_binding(home: &Path) -> Result<usize, Vec<u32>> {
     }
 }
 
-fn marked(mark: &[u8]) -> Vec<u32> {
+fn marked(marks: &BTreeSet<Vec<u8>>) -> Vec<u32> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.filter_map(Result::ok).filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter(|&pid: &u32| pid != std::process::id() && bears(pid, mark)).collect()
+    pids.filter(|&pid: &u32| pid != std::process::id() && bears(pid, marks)).collect()
 }
 
-fn bears(pid: u32, mark: &[u8]) -> bool {
+fn bears(pid: u32, marks: &BTreeSet<Vec<u8>>) -> bool {
     use std::io::Read;
     let mut environment = Vec::new();
     let read = fs::File::open(format!("/proc/{pid}/environ"))
         .and_then(|file| file.take(ENVIRONMENT_BYTES).read_to_end(&mut environment));
-    read.is_ok() && environment.split(|&byte| byte == 0).any(|variable| variable == mark)
+    read.is_ok() && environment.split(|&byte| byte == 0).any(|variable| marks.contains(variable))
 }
 
 /// The mark is looked at again once the descriptor holds the process, so that a reused number is never hit.
 #[cfg(target_os = "linux")]
-fn end(pid: u32, mark: &[u8]) -> io::Result<()> {
+fn end(pid: u32, marks: &BTreeSet<Vec<u8>>) -> io::Result<()> {
     use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
     let gone = || io::Error::from(io::ErrorKind::NotFound);
     let raw = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(gone)?;
     let process = pidfd_open(raw, PidfdFlags::empty())?;
-    if !bears(pid, mark) {
+    if !bears(pid, marks) {
         return Err(gone());
     }
     Ok(pidfd_send_signal(process, Signal::KILL)?)
@@ -67,7 +114,7 @@ fn end(pid: u32, mark: &[u8]) -> io::Result<()> {
 
 /// Without `/proc` nothing is ever found.
 #[cfg(not(target_os = "linux"))]
-fn end(_pid: u32, _mark: &[u8]) -> io::Result<()> {
+fn end(_pid: u32, _marks: &BTreeSet<Vec<u8>>) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
@@ -78,27 +125,57 @@ mod tests {
     use super::*;
     use crate::children;
 
-    #[test]
-    fn only_processes_of_the_binding_are_ended() {
-        let dir = tempfile::tempdir().expect("dir");
-        let start = |home: &Path| {
-            let mut command = Command::new("/bin/sleep");
-            command.arg("60").env_clear().env("HOME", home);
-            children::spawn_known(|| command.spawn(), std::process::Child::id).expect("spawn")
-        };
-        let (mut ours, mut other) = (start(dir.path()), start(&dir.path().join("other")));
-        // The shell of a session may have put more into its environment; the mark is compared whole.
-        let reaped = std::thread::spawn(move || {
-            let status = ours.wait().expect("wait");
-            (ours.id(), status)
+    /// A process of a HOME, and what waits for its end.
+    fn start(home: &Path) -> (u32, std::thread::JoinHandle<std::process::ExitStatus>) {
+        let mut command = Command::new("/bin/sleep");
+        command.arg("60").env_clear().env("HOME", home);
+        let mut child = children::spawn_known(|| command.spawn(), std::process::Child::id).expect("spawn");
+        let pid = child.id();
+        let waiting = std::thread::spawn(move || {
+            let status = child.wait().expect("wait");
+            children::forget(pid);
+            status
         });
-        assert_eq!(end_of_binding(dir.path()), Ok(1));
-        let (pid, status) = reaped.join().expect("join");
-        children::forget(pid);
-        assert!(!status.success());
-        assert!(other.try_wait().expect("wait").is_none(), "a stranger was ended");
-        other.kill().expect("kill");
-        other.wait().expect("wait");
-        children::forget(other.id());
+        (pid, waiting)
+    }
+
+    fn kill(pid: u32) {
+        let pid = rustix::process::Pid::from_raw(pid.cast_signed()).expect("pid");
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("kill");
+    }
+
+    #[test]
+    fn only_processes_of_the_bindings_are_ended() {
+        let dir = tempfile::tempdir().expect("dir");
+        // The shell of a session may have put more into its environment; the mark is compared whole.
+        let ours = [start(dir.path()), start(&dir.path().join("second"))];
+        let (pid, other) = start(&dir.path().join("other"));
+        assert_eq!(end_of_bindings(&[dir.path().to_path_buf(), dir.path().join("second")]), Ok(2));
+        for (_, waiting) in ours {
+            assert!(!waiting.join().expect("join").success());
+        }
+        assert!(!other.is_finished(), "a stranger was ended");
+        kill(pid);
+        other.join().expect("join");
+        assert_eq!(end_of_bindings(&[]), Ok(0));
+    }
+
+    #[test]
+    fn what_is_left_of_every_dead_server_goes_and_a_live_one_stays() {
+        let state = tempfile::tempdir().expect("dir");
+        assert_eq!(end_leftovers(state.path()), 0);
+        let [dead, live] = ["dead", "live"].map(|name| layout::bindings_dir(state.path()).join(name));
+        for data in [&dead, &live] {
+            fs::create_dir_all(data.join("tmux/socket")).expect("dir");
+            fs::create_dir_all(data.join("home")).expect("dir");
+        }
+        let _held = FileLock::try_acquire(&live.join(LOCK_NAME)).expect("lock");
+        let ((_, of_dead), (pid, of_live)) = (start(&dead.join("home")), start(&live.join("home")));
+        assert_eq!(end_leftovers(state.path()), 1);
+        assert!(!of_dead.join().expect("join").success());
+        assert!(!of_live.is_finished(), "a live server's process was ended");
+        assert!(!dead.join("tmux").exists() && dead.join("home").exists() && live.join("tmux").exists());
+        kill(pid);
+        of_live.join().expect("join");
     }
 }

@@ -25,6 +25,7 @@ use tokio::sync::oneshot;
 
 pub use control::{Control, ControlError, Held, Inspection, Listener};
 pub use layout::data_dir;
+pub use leftovers::end_leftovers;
 pub use server::{OwnedServer, StopReport};
 pub use shape::Program;
 pub use watch::ExitReport;

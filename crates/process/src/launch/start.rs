@@ -15,7 +15,7 @@ use super::shape::{CONFIG_FD, CONTROL_FD, LISTEN_FD, Shape};
 use super::watch::{self, Watched};
 use super::{LaunchError, LaunchSpec, leftovers};
 
-const LOCK_NAME: &str = "server.lock";
+pub(crate) const LOCK_NAME: &str = "server.lock";
 /// Random bytes of a nonce and of a start's id.
 const RANDOM_BYTES: usize = 16;
 
@@ -39,7 +39,7 @@ pub(crate) fn start(spawner: &Spawner, spec: &LaunchSpec) -> Result<Started, Lau
         LockError::File(error) => LaunchError::Private(error),
         held @ LockError::Held { .. } => LaunchError::InUse(held),
     })?;
-    let ended = leftovers::end_of_binding(&spec.data_dir.join("home")).map_err(LaunchError::Leftovers)?;
+    let ended = leftovers::end_of_bindings(&[Layout::home_in(&spec.data_dir)]).map_err(LaunchError::Leftovers)?;
     if ended > 0 {
         tracing::warn!(ended, "processes of an earlier server were ended");
     }
