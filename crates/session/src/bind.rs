@@ -43,8 +43,10 @@ impl Session {
     async fn observe_first(self: &Arc<Self>, server: &Arc<VerifiedServer>, first_read: bool) -> Result<(), Refusal> {
         if first_read {
             self.read_first(server).await?;
+            self.observe_state(server).await?;
+        } else {
+            self.observe(server).await?;
         }
-        self.observe(server).await?;
         self.void_unanswered(server).await
     }
 

@@ -35,28 +35,46 @@ impl Session {
         {
             let _reading = self.reading.lock().await;
             self.read_log(server).await?;
-            let info = server.client().conversation(self.id()).await.map_err(|error| upstream::refusal(&error))?;
-            let is_known = |leaf: &String| self.state().mirror.position(leaf).is_some();
-            if !info.leaf_event_id.as_ref().is_none_or(is_known) {
-                // It moved between the two reads.
-                self.read_log(server).await?;
-                if !info.leaf_event_id.as_ref().is_none_or(is_known) {
-                    let detail = "the server's head is an event that its log does not hold";
-                    return Err(Refusal::new(RefusalCode::BranchUnreadable, detail));
-                }
-            }
-            let canaries = self.session_canaries(server, &info).await;
-            let mut state = self.state();
-            if info.status == ExecutionStatus::Running {
-                state.quiet.note_status(ExecutionStatus::Running);
-            }
-            state.leaf.clone_from(&info.leaf_event_id);
-            state.status = info.status;
-            state.observed_at_ms = clock::now_ms();
-            state.info = Some(info);
-            state.canaries = canaries;
+            self.read_state(server).await?;
         }
         self.after_change(server).await
+    }
+
+    /// [`Self::observe`] right after [`Self::read_whole_log`]: one request less.
+    ///
+    /// # Errors
+    /// As [`Self::observe`].
+    pub(crate) async fn observe_state(self: &Arc<Self>, server: &Arc<VerifiedServer>) -> Result<(), Refusal> {
+        {
+            let _reading = self.reading.lock().await;
+            self.read_state(server).await?;
+        }
+        self.after_change(server).await
+    }
+
+    /// The conversation's state, for a log that was read before it.
+    async fn read_state(&self, server: &VerifiedServer) -> Result<(), Refusal> {
+        let info = server.client().conversation(self.id()).await.map_err(|error| upstream::refusal(&error))?;
+        let is_known = |leaf: &String| self.state().mirror.position(leaf).is_some();
+        if !info.leaf_event_id.as_ref().is_none_or(is_known) {
+            // It moved between the two reads.
+            self.read_log(server).await?;
+            if !info.leaf_event_id.as_ref().is_none_or(is_known) {
+                let detail = "the server's head is an event that its log does not hold";
+                return Err(Refusal::new(RefusalCode::BranchUnreadable, detail));
+            }
+        }
+        let canaries = self.session_canaries(server, &info).await;
+        let mut state = self.state();
+        if info.status == ExecutionStatus::Running {
+            state.quiet.note_status(ExecutionStatus::Running);
+        }
+        state.leaf.clone_from(&info.leaf_event_id);
+        state.status = info.status;
+        state.observed_at_ms = clock::now_ms();
+        state.info = Some(info);
+        state.canaries = canaries;
+        Ok(())
     }
 
     /// The whole log, without drawing consequences: for a session that is taken up.
