@@ -34,6 +34,8 @@ pub struct NamedFile {
     pub path: String,
     /// SHA-256 of its content, lower-case hexadecimal; null when it is larger than 16 MiB or cannot be read.
     pub sha256: Option<String>,
+    /// It is not as it was when the batch was first seen: the batch can only be rejected.
+    pub changed: bool,
 }
 
 /// A process that an earlier command left running.
@@ -62,7 +64,7 @@ pub struct Approval {
     pub complete: bool,
     /// The proved level of confinement.
     pub confinement_level: String,
-    /// Files of the workspace that the commands name, as they are now; one that changes before the accept refuses it.
+    /// Files of the workspace that the commands name, as they are now; one that changed since the batch was first seen refuses the accept.
     pub named_files: Vec<NamedFile>,
     /// Processes that earlier approvals left running.
     pub background_processes: Vec<BackgroundProcess>,

@@ -41,6 +41,8 @@ pub struct Canary {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ServerState {
+    /// No process; started again when a session needs it.
+    Stopped,
     /// Launched, not yet proved.
     Starting,
     /// All server canaries passed.

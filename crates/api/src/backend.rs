@@ -46,11 +46,7 @@ pub trait Backend: Clone + Send + Sync + 'static {
     /// What may be done with a session now.
     fn snapshot(&self, session_id: &str) -> impl Future<Output = Result<SessionSnapshot, Refusal>> + Send;
     /// What waits for a decision.
-    fn approvals(
-        &self,
-        caller: &Caller,
-        session_id: &str,
-    ) -> impl Future<Output = Result<Vec<Approval>, Refusal>> + Send;
+    fn approvals(&self, session_id: &str) -> impl Future<Output = Result<Vec<Approval>, Refusal>> + Send;
     /// One batch; `full` truncates nothing and is remembered for this caller.
     fn approval(
         &self,

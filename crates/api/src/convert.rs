@@ -66,7 +66,7 @@ pub(crate) fn approval(view: view::Approval) -> body::Approval {
         named_files: view
             .named_files
             .into_iter()
-            .map(|file| body::NamedFile { path: file.path, sha256: file.sha256 })
+            .map(|file| body::NamedFile { path: file.path, sha256: file.sha256, changed: file.changed })
             .collect(),
         background_processes: view
             .background_processes
@@ -216,6 +216,7 @@ fn server(view: view::ServerView) -> body::Server {
 
 fn server_state(word: &str) -> body::ServerState {
     match word {
+        "stopped" => body::ServerState::Stopped,
         "starting" => body::ServerState::Starting,
         "ready" => body::ServerState::Ready,
         "stopping" => body::ServerState::Stopping,

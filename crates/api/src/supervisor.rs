@@ -54,8 +54,8 @@ impl Backend for Supervisor {
         Supervisor::snapshot(self, session_id).await
     }
 
-    async fn approvals(&self, caller: &Caller, session_id: &str) -> Result<Vec<Approval>, Refusal> {
-        Supervisor::approvals(self, caller, session_id).await
+    async fn approvals(&self, session_id: &str) -> Result<Vec<Approval>, Refusal> {
+        Supervisor::approvals(self, session_id).await
     }
 
     async fn approval(

@@ -19,7 +19,7 @@ fn every_refusal_has_its_exit_code() {
     assert_eq!(
         of(ExitCode::Conflict),
         "session_exists session_closed approval_superseded approval_expired approval_not_shown_in_full \
-         approval_holds_secret approval_pending approval_in_doubt nothing_pending generation_stale \
+         approval_holds_secret named_file_changed approval_pending approval_in_doubt nothing_pending generation_stale \
          client_action_id_reused action_in_flight session_running session_not_quiet not_a_safe_point not_advertised"
     );
     assert_eq!(

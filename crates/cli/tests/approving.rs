@@ -233,7 +233,7 @@ fn every_flag_of_an_action_is_shown() {
     approval["holds_secret"] = json!(true);
     let fake = pending(&approval_value()).on(&format!("GET /v1/sessions/{S1}/approvals"), [list(&[approval])]);
     let ran = fake.run(&["approvals", S1]);
-    let around = ["names build.sh (sha256 ab12)", "still running from earlier: sleep (pid 41)"];
+    let around = ["names build.sh (sha256 ab12)", "! build.sh changed", "still running from earlier: sleep (pid 41)"];
     for words in
         ["! redacted", "! truncated", "! deceptive text", "! in doubt", "! a live secret"].into_iter().chain(around)
     {

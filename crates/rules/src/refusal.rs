@@ -111,6 +111,8 @@ refusal_codes! {
     ApprovalNotShownInFull "approval_not_shown_in_full" 409 No;
     /// The batch holds a live secret and can only be rejected.
     ApprovalHoldsSecret "approval_holds_secret" 409 No;
+    /// A file that the batch names changed since the batch was first seen.
+    NamedFileChanged "named_file_changed" 409 No;
     /// Actions wait for a decision.
     ApprovalPending "approval_pending" 409 No;
     /// An accept was sent for a pending action and its outcome is unknown: it can only be rejected.

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// Most files looked at for one batch.
-pub const MAX_NAMED_FILES: usize = 64;
+/// Most words looked at in one command; a longer command's later ones are not.
+pub const MAX_WORDS: usize = 10_000;
 /// Longest word that can be a path, in bytes.
 const MAX_PATH_BYTES: usize = 4096;
 /// Characters that end a word in a shell, quotes among them: a path within quotes is still a path.
@@ -20,7 +20,7 @@ pub fn named_files(arguments: &Value) -> Vec<String> {
         .split(|character: char| character.is_whitespace() || BREAKS.contains(&character))
         .filter(|word| !word.is_empty() && word.len() <= MAX_PATH_BYTES && !word.contains('\0'))
         .filter(|word| seen.insert((*word).to_owned()))
-        .take(MAX_NAMED_FILES)
+        .take(MAX_WORDS)
         .map(str::to_owned)
         .collect()
 }
@@ -54,8 +54,8 @@ mod tests {
     #[test]
     fn each_word_once_and_bounded() {
         assert_eq!(named("a b a"), ["a", "b"]);
-        let long: String = (0..1000).map(|number| format!("w{number} ")).collect();
-        assert_eq!(named(&long).len(), MAX_NAMED_FILES);
+        let long: String = (0..20_000).map(|number| format!("w{number} ")).collect();
+        assert_eq!(named(&long).len(), MAX_WORDS);
         assert!(named(&"x".repeat(MAX_PATH_BYTES + 1)).is_empty());
     }
 

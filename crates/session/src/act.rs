@@ -113,11 +113,10 @@ impl Supervisor {
             return Err(Refusal::new(RefusalCode::SessionClosed, "the session was closed"));
         }
         let server = self.inner.servers.ensure(session.workspace()).await?;
-        let canaries = server.canaries();
-        if crate::clock::now_ms().saturating_sub(canaries.read_at_ms) >= CANARY_EXPIRY_MS {
+        if crate::clock::now_ms().saturating_sub(server.canaries().read_at_ms) >= CANARY_EXPIRY_MS {
             self.inner.servers.prove_again(&server).await?;
         }
-        rules::canary::passed(&canaries.results, &[CanaryScope::Installation, CanaryScope::Server])?;
+        rules::canary::passed(&server.canaries().results, &[CanaryScope::Installation, CanaryScope::Server])?;
         session.bind(&server).await?;
         Ok(server)
     }

@@ -154,6 +154,8 @@ impl Session {
             self.note_event("approval_resolved", payload).await?;
         }
         if let Some(waiting) = now {
+            let files = self.named_files().await;
+            self.state().pinned_files.pin(&waiting.approval_id, &files);
             let payload = json!({
                 "approval_id": waiting.approval_id,
                 "actions": waiting.event_ids,

@@ -2,21 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{Read, Seek};
+use std::io::Read;
 use std::path::Path;
 
 use rules::refusal::{Refusal, RefusalCode};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 use crate::view::{BackgroundProcess, NamedFile};
 
 /// Largest file that is hashed.
 const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
+/// Most files hashed for one batch.
+const MAX_FILES: usize = 256;
 /// Most left processes that are listed.
 const MAX_PROCESSES: usize = 64;
-/// Shown batches remembered for one session, by token.
-const MAX_SHOWN: usize = 128;
 
 /// The files of the workspace that these commands name, hashed now. Blocking.
 pub(crate) fn hash_named(workspace: &Path, arguments: &[Value]) -> Vec<NamedFile> {
@@ -24,25 +23,22 @@ pub(crate) fn hash_named(workspace: &Path, arguments: &[Value]) -> Vec<NamedFile
     for word in arguments.iter().flat_map(rules::scripts::named_files) {
         let Ok(resolved) = workspace.join(&word).canonicalize() else { continue };
         let Ok(relative) = resolved.strip_prefix(workspace) else { continue };
-        if resolved.is_file() && found.len() < rules::scripts::MAX_NAMED_FILES {
+        if resolved.is_file() && found.len() < MAX_FILES {
             found.entry(relative.to_string_lossy().into_owned()).or_insert_with(|| sha256(&resolved));
         }
     }
-    found.into_iter().map(|(path, sha256)| NamedFile { path, sha256 }).collect()
+    found.into_iter().map(|(path, sha256)| NamedFile { path, sha256, changed: false }).collect()
 }
 
 fn sha256(path: &Path) -> Option<String> {
-    let mut file = File::open(path).ok()?;
+    let file = File::open(path).ok()?;
     let metadata = file.metadata().ok()?;
     if !metadata.is_file() || metadata.len() > MAX_FILE_BYTES {
         return None;
     }
-    file.rewind().ok()?;
-    let mut hasher = Sha256::new();
     let mut content = Vec::new();
-    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut content).ok()?;
-    hasher.update(&content);
-    Some(hex::encode(hasher.finalize()))
+    file.take(MAX_FILE_BYTES).read_to_end(&mut content).ok()?;
+    Some(rules::jcs::sha256_hex(&content))
 }
 
 /// Processes in the server's tree that earlier commands left: everything but tmux and the shells of its panes.
@@ -56,41 +52,45 @@ pub(crate) fn left_processes(server_pid: u32) -> Vec<BackgroundProcess> {
         .collect()
 }
 
-/// What each token was shown of the files that a batch names.
+/// The files that a batch names, as they were when it was first seen to wait: what is accepted must not have changed since.
 #[derive(Debug, Default)]
-pub(crate) struct ShownFiles {
-    shown: BTreeMap<(String, String), Vec<NamedFile>>,
+pub(crate) struct PinnedFiles {
+    approval_id: String,
+    files: Vec<NamedFile>,
 }
 
-impl ShownFiles {
-    /// Notes what the holder of this token saw.
-    pub(crate) fn note(&mut self, approval_id: &str, token_name: &str, files: Vec<NamedFile>) {
-        if self.shown.len() >= MAX_SHOWN {
-            self.shown.clear();
+impl PinnedFiles {
+    /// Pins the files of a batch; one that is pinned already stays as it was first seen.
+    pub(crate) fn pin(&mut self, approval_id: &str, now: &[NamedFile]) {
+        if self.approval_id != approval_id {
+            *self = Self { approval_id: approval_id.to_owned(), files: now.to_vec() };
         }
-        self.shown.insert((approval_id.to_owned(), token_name.to_owned()), files);
     }
 
-    /// Whether the files are as this token's holder saw them.
+    /// The files as they are now, with those marked that are not as they were pinned.
+    pub(crate) fn mark(&self, now: Vec<NamedFile>) -> Vec<NamedFile> {
+        let gone = self.files.iter().filter(|file| !now.iter().any(|other| other.path == file.path));
+        let gone: Vec<NamedFile> =
+            gone.map(|file| NamedFile { path: file.path.clone(), sha256: None, changed: true }).collect();
+        now.into_iter()
+            .map(|file| {
+                let changed = !self.files.contains(&file);
+                NamedFile { changed, ..file }
+            })
+            .chain(gone)
+            .collect()
+    }
+
+    /// Whether nothing changed since the batch was first seen.
     ///
     /// # Errors
-    /// `approval_not_shown_in_full` when files are named and were never shown, `approval_superseded` naming the first
-    /// that changed.
-    pub(crate) fn check(&self, approval_id: &str, token_name: &str, now: &[NamedFile]) -> Result<(), Refusal> {
-        let Some(seen) = self.shown.get(&(approval_id.to_owned(), token_name.to_owned())) else {
-            if now.is_empty() {
-                return Ok(());
-            }
-            let detail = "the commands name files of the workspace; look at the approval under this token, then accept";
-            return Err(Refusal::new(RefusalCode::ApprovalNotShownInFull, detail));
-        };
-        let changed =
-            now.iter().find(|file| !seen.contains(file)).or_else(|| seen.iter().find(|file| !now.contains(file)));
-        match changed {
+    /// `named_file_changed`, naming the first that did.
+    pub(crate) fn check(&self, now: Vec<NamedFile>) -> Result<(), Refusal> {
+        match self.mark(now).into_iter().find(|file| file.changed) {
             None => Ok(()),
             Some(file) => {
-                let detail = format!("{} changed since it was shown; look at the approval again", file.path);
-                Err(Refusal::new(RefusalCode::ApprovalSuperseded, detail))
+                let detail = format!("{} changed since the batch was shown; reject it and prompt again", file.path);
+                Err(Refusal::new(RefusalCode::NamedFileChanged, detail))
             }
         }
     }
@@ -112,31 +112,42 @@ mod tests {
         std::fs::create_dir(workspace.path().join("d")).unwrap();
         let found = named(workspace.path(), "sh ./a.sh && cat /etc/passwd d missing");
         let expected = rules::jcs::sha256_hex(b"echo a");
-        assert_eq!(found, [NamedFile { path: "a.sh".to_owned(), sha256: Some(expected) }]);
+        assert_eq!(found, [NamedFile { path: "a.sh".to_owned(), sha256: Some(expected), changed: false }]);
+    }
+
+    #[test]
+    fn a_padded_command_hides_no_file() {
+        let workspace = tempfile::tempdir().unwrap();
+        std::fs::write(workspace.path().join("a.sh"), "echo a").unwrap();
+        let padding: String = (0..5000).map(|number| format!("w{number} ")).collect();
+        assert_eq!(named(workspace.path(), &format!("echo {padding}; sh a.sh")).len(), 1);
     }
 
     #[test]
     fn a_changed_new_or_vanished_file_refuses_the_accept() {
         let workspace = tempfile::tempdir().unwrap();
         let script = workspace.path().join("a.sh");
+        let now = || named(workspace.path(), "sh a.sh b.sh");
+        let refused = |pinned: &PinnedFiles| {
+            let refusal = pinned.check(now()).unwrap_err();
+            assert_eq!(refusal.code, RefusalCode::NamedFileChanged);
+            refusal.detail
+        };
         std::fs::write(&script, "echo a").unwrap();
-        let mut shown = ShownFiles::default();
-        let command = "sh a.sh b.sh";
-        let refused = shown.check("x", "owner", &named(workspace.path(), command)).unwrap_err();
-        assert_eq!(refused.code, RefusalCode::ApprovalNotShownInFull);
-        shown.note("x", "owner", named(workspace.path(), command));
-        shown.check("x", "owner", &named(workspace.path(), command)).unwrap();
+        let mut pinned = PinnedFiles::default();
+        pinned.pin("x", &now());
+        pinned.check(now()).unwrap();
         std::fs::write(&script, "echo b").unwrap();
-        assert_eq!(
-            shown.check("x", "owner", &named(workspace.path(), command)).unwrap_err().code,
-            RefusalCode::ApprovalSuperseded
-        );
+        pinned.pin("x", &now());
+        assert!(refused(&pinned).starts_with("a.sh"), "another look does not pin anew");
+        assert!(pinned.mark(now()).iter().all(|file| file.changed));
         std::fs::write(&script, "echo a").unwrap();
         std::fs::write(workspace.path().join("b.sh"), "").unwrap();
-        assert!(shown.check("x", "owner", &named(workspace.path(), command)).unwrap_err().detail.starts_with("b.sh"));
+        assert!(refused(&pinned).starts_with("b.sh"));
         std::fs::remove_file(workspace.path().join("b.sh")).unwrap();
         std::fs::remove_file(&script).unwrap();
-        assert!(shown.check("x", "owner", &named(workspace.path(), command)).unwrap_err().detail.starts_with("a.sh"));
-        assert!(shown.check("x", "other", &[]).is_ok());
+        assert!(refused(&pinned).starts_with("a.sh"));
+        pinned.pin("y", &now());
+        pinned.check(now()).unwrap();
     }
 }

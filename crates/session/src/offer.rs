@@ -215,16 +215,18 @@ impl Session {
     }
 
     /// The waiting batch as a person sees it, with the files it names and what earlier ones left; `None` when nothing
-    /// waits. Noted as shown to the holder of this token.
-    pub(crate) async fn show_approval(&self, detail: Detail, token_name: &str) -> Option<Approval> {
+    /// waits.
+    pub(crate) async fn show_approval(&self, detail: Detail) -> Option<Approval> {
         let mut approval = self.approval(detail)?;
         let server_pid = self.state().server.as_ref().map(|server| server.owned().pid());
-        approval.named_files = self.named_files().await;
+        let now = self.named_files().await;
         approval.background_processes = match server_pid {
             Some(pid) => tokio::task::spawn_blocking(move || left_processes(pid)).await.unwrap_or_default(),
             None => Vec::new(),
         };
-        self.state().shown_files.note(&approval.approval_id, token_name, approval.named_files.clone());
+        let mut state = self.state();
+        state.pinned_files.pin(&approval.approval_id, &now);
+        approval.named_files = state.pinned_files.mark(now);
         Some(approval)
     }
 

@@ -16,7 +16,7 @@ use store::SessionRecord;
 use tokio::sync::{Notify, watch};
 
 use crate::mirror::Mirror;
-use crate::named_files::ShownFiles;
+use crate::named_files::PinnedFiles;
 use crate::offer::Waiting;
 use crate::server::VerifiedServer;
 use crate::shared::Shared;
@@ -58,8 +58,8 @@ pub(crate) struct State {
     pub(crate) book: ApprovalBook,
     /// The waiting batch that readers were told of last.
     pub(crate) announced: Option<Waiting>,
-    /// What tokens were shown of the files that a batch names.
-    pub(crate) shown_files: ShownFiles,
+    /// The files that the waiting batch names, as first seen.
+    pub(crate) pinned_files: PinnedFiles,
     /// Every action whose accept was ever sent.
     pub(crate) sent: BTreeSet<String>,
     /// Events that were there before gatepost watched.
@@ -116,7 +116,7 @@ impl Session {
                 unreachable: None,
                 book: ApprovalBook::new(lifetime_ms),
                 announced: None,
-                shown_files: ShownFiles::default(),
+                pinned_files: PinnedFiles::default(),
                 sent,
                 baseline: BTreeSet::new(),
                 open_decisions: Vec::new(),

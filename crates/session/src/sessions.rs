@@ -167,7 +167,14 @@ impl Supervisor {
             // Whether anything runs is not asked: nothing may go on unseen.
             session.revoke_unused(&server).await;
             if session.is_busy() {
-                server.client().interrupt(session.id()).await.map_err(|error| upstream::refusal(&error))?;
+                let interrupted = server.client().interrupt(session.id()).await;
+                if let Err(error) = interrupted.as_ref().map_err(|error| (error, error.refused_status())) {
+                    tracing::warn!(session = session_id, error = %error.0, "the turn could not be interrupted");
+                    // Without an answer the turn may go on: then the server is ended.
+                    if error.1.is_none() {
+                        server.stop().await;
+                    }
+                }
             }
             if delete {
                 server.client().delete(session.id()).await.map_err(|error| upstream::refusal(&error))?;

@@ -152,9 +152,9 @@ impl Supervisor {
     ///
     /// # Errors
     /// `session_not_found`.
-    pub async fn approvals(&self, caller: &Caller, session_id: &str) -> Result<Vec<Approval>, Refusal> {
+    pub async fn approvals(&self, session_id: &str) -> Result<Vec<Approval>, Refusal> {
         let session = self.current(session_id).await?;
-        Ok(session.show_approval(Detail::Bounded, &caller.name).await.into_iter().collect())
+        Ok(session.show_approval(Detail::Bounded).await.into_iter().collect())
     }
 
     /// One batch. `full` truncates nothing, lifts redaction by name, and is remembered for this token.
@@ -172,7 +172,7 @@ impl Supervisor {
             authorize(caller.roles, Role::Approver)?;
         }
         let session = self.current(session_id).await?;
-        let shown = session.show_approval(if full { Detail::Full } else { Detail::Bounded }, &caller.name).await;
+        let shown = session.show_approval(if full { Detail::Full } else { Detail::Bounded }).await;
         match shown {
             Some(approval) if approval.approval_id == approval_id => {
                 if full {

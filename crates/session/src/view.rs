@@ -134,6 +134,8 @@ pub struct NamedFile {
     pub path: String,
     /// SHA-256 of its content, lower-case hexadecimal; `None` when it is larger than 16 MiB or cannot be read.
     pub sha256: Option<String>,
+    /// It is not as it was when the batch was first seen: the batch can only be rejected.
+    pub changed: bool,
 }
 
 /// A process in the server's tree that an earlier command left.
@@ -162,7 +164,7 @@ pub struct Approval {
     pub complete: bool,
     /// The proved level of confinement.
     pub confinement_level: String,
-    /// Files of the workspace that the commands name, as they are now; one that changes before the accept refuses it.
+    /// Files of the workspace that the commands name, as they are now; one that changed since the batch was first seen refuses the accept.
     pub named_files: Vec<NamedFile>,
     /// Processes that earlier approvals left running.
     pub background_processes: Vec<BackgroundProcess>,

@@ -12,7 +12,7 @@ use crate::reply::{Reply, json};
 use crate::service::Exchange;
 
 pub(super) async fn list<B: Backend>(exchange: &Exchange<'_, B>) -> Result<Reply, Refusal> {
-    let approvals = exchange.service.backend.approvals(&exchange.caller, session_id(exchange)?).await?;
+    let approvals = exchange.service.backend.approvals(session_id(exchange)?).await?;
     Ok(json(StatusCode::OK, &ApprovalList { approvals: approvals.into_iter().map(convert::approval).collect() }))
 }
 

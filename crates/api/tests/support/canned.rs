@@ -57,7 +57,7 @@ pub(super) fn approval() -> Approval {
         holds_secret: false,
         complete: true,
         confinement_level: "weak".into(),
-        named_files: vec![NamedFile { path: "build.sh".into(), sha256: Some("ab".repeat(32)) }],
+        named_files: vec![NamedFile { path: "build.sh".into(), sha256: Some("ab".repeat(32)), changed: false }],
         background_processes: vec![BackgroundProcess { pid: 41, name: "sleep".into() }],
         notes: vec![],
     }

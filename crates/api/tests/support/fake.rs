@@ -175,7 +175,7 @@ impl Backend for Fake {
         known(session_id).map(|()| snapshot())
     }
 
-    async fn approvals(&self, _caller: &Caller, session_id: &str) -> Result<Vec<Approval>, Refusal> {
+    async fn approvals(&self, session_id: &str) -> Result<Vec<Approval>, Refusal> {
         self.note("approvals");
         known(session_id).map(|()| vec![approval()])
     }

@@ -41,6 +41,10 @@ pub(crate) fn approval(approval: &Approval, style: &Style) -> String {
     for file in &approval.named_files {
         let digest = file.sha256.as_deref().unwrap_or("not hashed");
         out.push_str(&format!("  names {} (sha256 {})\n", sanitize::line(&file.path), sanitize::line(digest)));
+        if file.changed {
+            let words = format!("{} changed since the batch was first seen: it can only be rejected", file.path);
+            out.push_str(&warning(style, &sanitize::line(&words)));
+        }
     }
     for process in &approval.background_processes {
         let name = sanitize::line(&process.name);

@@ -52,6 +52,7 @@ pub(crate) fn status(status: &Status, style: &Style) -> String {
 
 fn server(server: &Server, style: &Style) -> String {
     let state = match server.state {
+        ServerState::Stopped => style.dim("stopped"),
         ServerState::Starting => style.warn("starting"),
         ServerState::Ready => style.good("ready"),
         ServerState::Failed => style.bad("failed"),

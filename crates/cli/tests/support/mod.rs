@@ -285,7 +285,7 @@ pub fn receipt(state: &str, code: Option<&str>) -> Value {
 
 pub fn approval_value() -> Value {
     json!({"approval_id": A1, "session_id": S1, "expires_at": "2026-01-01T01:00:00Z", "holds_secret": false, "complete": true,
-        "confinement_level": "weak", "named_files": [{"path": "build.sh", "sha256": "ab12"}],
+        "confinement_level": "weak", "named_files": [{"path": "build.sh", "sha256": "ab12", "changed": true}],
         "background_processes": [{"pid": 41, "name": "sleep"}], "notes": ["a shell keeps its state"],
         "actions": [{"event_id": "e1", "tool": "terminal", "arguments": {"command": "echo one\necho \u{1b}[2Jtwo", "timeout": 3},
             "agent_risk": "LOW", "agent_summary": "harmless \u{202e}really", "redacted": false, "truncated": false,

@@ -33,6 +33,7 @@ fn the_status_of_every_code() {
                 "approval_superseded",
                 "approval_not_shown_in_full",
                 "approval_holds_secret",
+                "named_file_changed",
                 "approval_pending",
                 "approval_in_doubt",
                 "nothing_pending",

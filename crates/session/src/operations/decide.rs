@@ -33,7 +33,11 @@ impl Session {
         self.wait_settled(server).await?;
         let grant = self.ask_gate(server, Step::Accept { approval_id, token_name: &ask.caller.name })?;
         let named = self.named_files().await;
-        self.state().shown_files.check(approval_id, &ask.caller.name, &named)?;
+        {
+            let mut state = self.state();
+            state.pinned_files.pin(approval_id, &named);
+            state.pinned_files.check(named)?;
+        }
         let event_ids = grant.event_ids().to_vec();
         let record = ask.record(Some(self.id().as_str()), ReceiptState::InFlight);
         let mut receipt = OpenReceipt::create(&self.shared().records, record).await?;
