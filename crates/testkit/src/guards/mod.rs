@@ -20,13 +20,15 @@ pub enum Guard {
     Latch,
     /// Nothing that merely lies in the workspace runs, and no MCP server is connected.
     Content,
+    /// Conversations bring nothing along and have the server's own agent.
+    Conversations,
     /// Only the routes of the contract are served.
     Routes,
 }
 
 impl Guard {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Latch, Self::Content, Self::Routes];
+    pub const ALL: [Self; 4] = [Self::Latch, Self::Content, Self::Conversations, Self::Routes];
 
     /// The word for it on a command line.
     #[must_use]
@@ -34,6 +36,7 @@ impl Guard {
         match self {
             Self::Latch => "latch",
             Self::Content => "content",
+            Self::Conversations => "conversations",
             Self::Routes => "routes",
         }
     }
@@ -49,6 +52,7 @@ impl Guard {
         match self {
             Self::Latch => ("        if control.take_grants(event_ids):\n", "        if True:\n"),
             Self::Content => ("\n    drop_workspace_content()\n", "\n"),
+            Self::Conversations => ("\n    only_reviewed_conversations()\n", "\n"),
             Self::Routes => ("        self.config.loaded_app = only_reviewed_routes(self.config.loaded_app)\n", ""),
         }
     }
@@ -63,7 +67,10 @@ pub fn without(guards: &[Guard], startup_module: &str) -> Outcome<String> {
     for guard in guards {
         let (present, absent) = guard.lines();
         if text.matches(present).count() != 1 {
-            return Err(Failure::new(format!("the start-up module has no {} guard as it is known here", guard.as_str())));
+            return Err(Failure::new(format!(
+                "the start-up module has no {} guard as it is known here",
+                guard.as_str()
+            )));
         }
         text = text.replace(present, absent);
     }
@@ -88,7 +95,8 @@ mod tests {
             let (present, _) = guard.lines();
             let changed = without(&[guard], &reviewed).unwrap();
             assert!(changed != reviewed && !changed.contains(present), "{guard:?}");
-            let kept = Guard::ALL.iter().filter(|other| **other != guard).all(|other| changed.contains(other.lines().0));
+            let kept =
+                Guard::ALL.iter().filter(|other| **other != guard).all(|other| changed.contains(other.lines().0));
             assert!(kept, "{guard:?} took another along");
             assert_eq!(Guard::parse(guard.as_str()), Some(guard));
         }

@@ -55,7 +55,8 @@ impl Raw {
             self.key,
             text.len()
         );
-        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).doing("the port could not be connected")?;
+        let mut stream =
+            TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).doing("the port could not be connected")?;
         stream.set_read_timeout(Some(LIMIT)).doing("no time bound could be set")?;
         stream.set_write_timeout(Some(LIMIT)).doing("no time bound could be set")?;
         stream.write_all(head.as_bytes()).doing("the request could not be sent")?;

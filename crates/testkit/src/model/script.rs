@@ -245,7 +245,13 @@ mod tests {
 
     #[test]
     fn a_text_that_is_no_directive_is_echoed() {
-        for text in ["Wait, do NOT run that", "call: terminal not-json", "call all: think {} ;; finish", "slow soon: run: ls", "fail often"] {
+        for text in [
+            "Wait, do NOT run that",
+            "call: terminal not-json",
+            "call all: think {} ;; finish",
+            "slow soon: run: ls",
+            "fail often",
+        ] {
             assert_eq!(replies(text), vec![echo(text)], "{text}");
         }
         assert_eq!(replies(""), vec![Reply::say("ok")]);
