@@ -1,0 +1,76 @@
+//! A daemon whose Agent Server is the fake one.
+
+use gatepost_tests::Scene;
+use std::path::PathBuf;
+use tempfile::TempDir;
+use testkit::daemon::{SERVER_VERSION, Setup};
+use testkit::fake_server::{Plan, install, routes_asked, set_plan};
+
+/// What only looks, or watches: everything else changes something.
+const READS: [&str; 9] = [
+    "server_info",
+    "auth_probe",
+    "init_probe",
+    "conversation",
+    "events_page",
+    "events_stream",
+    "llm_profile_status",
+    "find_agent_profile",
+    "materialize",
+];
+/// What can make the agent act.
+const STEPS: [&str; 4] = ["send_message", "run", "accept", "condense"];
+
+/// The directory of a fake server that a daemon launches.
+pub(crate) struct Faked {
+    directory: TempDir,
+    pub(crate) executable: PathBuf,
+}
+
+impl Faked {
+    /// A server that follows this plan and runs what is let through.
+    pub(crate) fn new(plan: Plan) -> Self {
+        let directory = tempfile::Builder::new().prefix("gp-env-").tempdir().unwrap();
+        let executable = install(directory.path(), SERVER_VERSION).unwrap();
+        let faked = Self { directory, executable };
+        faked.follow(plan);
+        faked
+    }
+
+    /// Follows another plan from now on.
+    pub(crate) fn follow(&self, plan: Plan) {
+        set_plan(self.directory.path(), &Plan { runs_commands: true, ..plan }).unwrap();
+    }
+
+    /// A daemon with this server.
+    pub(crate) fn scene(&self) -> Scene {
+        self.scene_with(|_setup| {})
+    }
+
+    /// The same with a changed setup.
+    pub(crate) fn scene_with(&self, change: impl FnOnce(&mut Setup)) -> Scene {
+        Scene::with(|setup| {
+            *setup = setup.clone().with_executable(&self.executable);
+            change(setup);
+        })
+    }
+
+    /// The requests so far that changed something, by their names in the contract; empty for one outside it.
+    pub(crate) fn changes(&self) -> Vec<String> {
+        let mut routes = routes_asked(self.directory.path()).unwrap();
+        routes.retain(|route| !READS.contains(&route.as_str()));
+        routes
+    }
+
+    /// The requests so far that could make the agent act.
+    pub(crate) fn steps(&self) -> Vec<String> {
+        let mut changes = self.changes();
+        changes.retain(|route| STEPS.contains(&route.as_str()));
+        changes
+    }
+
+    /// Every request so far.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        routes_asked(self.directory.path()).unwrap()
+    }
+}
