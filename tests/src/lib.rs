@@ -7,6 +7,7 @@ mod scenario;
 mod scene;
 mod session;
 mod typed;
+mod upstream;
 mod wait;
 
 pub use marker::Marker;
@@ -14,4 +15,5 @@ pub use scenario::Scenarios;
 pub use scene::Scene;
 pub use session::{Session, refusal_code};
 pub use typed::typed;
+pub use upstream::{ServerLog, UpstreamRequest};
 pub use wait::{LIMIT, SETTLE, wait_until};

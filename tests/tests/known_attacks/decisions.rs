@@ -1,7 +1,7 @@
 //! Acceptances that are late, early, doubled or meant for something else.
 
-use api_types::{Approval, EventKind, Receipt, ReceiptState};
-use gatepost_tests::{LIMIT, Marker, SETTLE, Scene, Session, refusal_code, typed, wait_until};
+use api_types::{Approval, Receipt, ReceiptState};
+use gatepost_tests::{Marker, SETTLE, Scene, Session, refusal_code, typed};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -150,29 +150,4 @@ pub(super) fn of_another_session(scene: &Scene) {
     second.assert_absent();
     other.approve_to_end(&theirs);
     second.assert_runs(1);
-}
-
-/// What was shown under one server start is void under the next.
-pub(super) fn server_killed(scene: &Scene) {
-    let session = scene.session();
-    let marker = scene.marker("killed");
-    let shown = session.propose(&marker.directive());
-    let pid = scene.server_pid().unwrap();
-    let raw = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
-    rustix::process::kill_process(raw, rustix::process::Signal::KILL).unwrap();
-    wait_until("the daemon to notice", LIMIT, || (scene.server_pid() != Some(pid)).then_some(()));
-
-    let again = session.wait_pending();
-    assert_ne!(again.approval_id, shown.approval_id, "it is shown anew");
-    assert_eq!(again.actions, shown.actions);
-    assert!(scene.server_pid().is_some_and(|now| now != pid), "another server is up");
-    let reply = session.ask_accept(&shown.approval_id);
-    assert_eq!((reply.status, refusal_code(&reply).as_str()), (409, "approval_superseded"));
-    std::thread::sleep(SETTLE);
-    marker.assert_absent();
-    let told = session.events().into_iter().filter(|event| event.kind == EventKind::Lifecycle);
-    let told: Vec<_> = told.map(|event| event.payload["event"].clone()).collect();
-    assert_eq!(told, ["server_ready", "server_ended", "server_ready"]);
-    session.approve_to_end(&again);
-    marker.assert_runs(1);
 }

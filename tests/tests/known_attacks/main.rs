@@ -4,17 +4,19 @@
 
 #![expect(clippy::unwrap_used, reason = "the helpers of a test file end the test as the tests do")]
 
+mod agent;
 mod content;
 mod decisions;
 mod history;
 mod model;
+mod restarts;
 mod waiting;
 
 use gatepost_tests::{Scenarios, Scene};
 
 #[test]
 fn known_attacks_on_the_real_server() {
-    let scene = Scene::with(|setup| {
+    let mut scene = Scene::with(|setup| {
         setup.tables = format!("[approval]\nexpires_min = 2\nreviewed_content = {}\n", content::reviewed());
     });
     let mut scenarios = Scenarios::new();
@@ -27,6 +29,8 @@ fn known_attacks_on_the_real_server() {
     play("a compaction while an action waits", waiting::compact);
     play("an interrupt while an action waits, then going on", waiting::interrupt);
     play("everything at once while an action waits", waiting::storm);
+    play("a prompt that was queued before an action waited", waiting::queued_prompt);
+    play("a fork while an approved command runs", waiting::fork_while_it_runs);
     play("a rewind to an action that was executed", history::executed);
     play("a rewind to an action that was rejected", history::rejected);
     play("a rewind to before an action, then going on", history::before);
@@ -40,11 +44,15 @@ fn known_attacks_on_the_real_server() {
     play("words of the model that hide what will run", model::deceptive);
     play("a call of a sub-agent", model::sub_agent);
     play("a batch that holds a live secret", model::secret);
+    play("the agent approves its own action", agent::approves_itself);
     play("plugins and hooks in a workspace", content::refused_at_the_start);
     play("a plugin that appears in the workspace of a session", content::appears_later);
     play("reviewed content is not loaded", content::reviewed_is_not_loaded);
-    play("an acceptance from before the server was killed", decisions::server_killed);
+    play("an acceptance from before the server was killed", restarts::server_killed);
     scenarios.play("an acceptance that comes too late", || decisions::expired(&old));
+    scenarios.play("an acceptance from before the daemon stopped, and a policy edited meanwhile", || {
+        restarts::daemon_restarted(&mut scene);
+    });
     scenarios.finish();
     scene.finish();
 }

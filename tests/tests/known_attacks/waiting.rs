@@ -1,7 +1,7 @@
 //! While an action waits: the server would run it at whatever comes next.
 
 use api_types::{Approval, ReceiptState};
-use gatepost_tests::{Marker, SETTLE, Scene, Session, refusal_code};
+use gatepost_tests::{LIMIT, Marker, SETTLE, Scene, Session, refusal_code, wait_until};
 use serde_json::json;
 use testkit::daemon::Reply;
 
@@ -105,4 +105,48 @@ pub(super) fn storm(scene: &Scene) {
         assert!(codes.iter().all(|code| allowed.contains(&code.as_str())), "{codes:?}");
     }
     only_approval_runs_it(&session, &marker, &shown);
+}
+
+/// A prompt that was queued behind a turn must not run what that turn ends with.
+pub(super) fn queued_prompt(scene: &Scene) {
+    let session = scene.session();
+    let marker = scene.marker("queued-behind");
+    session.prompt(&format!("slow 2000: {}", marker.directive()));
+    session.wait_status(&["running"]);
+    let queued = session.prompt("say: do not wait for me");
+    assert_eq!(queued.state, ReceiptState::Queued, "{queued:?}");
+    let shown = session.wait_pending();
+    std::thread::sleep(SETTLE);
+    assert_eq!(session.receipt(&queued.client_action_id).state, ReceiptState::Queued, "it waits for the decision");
+    marker.assert_absent();
+    session.approve(&shown);
+    assert_eq!(session.wait_final(&queued.client_action_id).state, ReceiptState::Applied);
+    let snapshot = session.wait_quiet();
+    assert_eq!((snapshot.pending_actions, snapshot.blocked_reason), (0, None));
+    session.wait_event("the answer to the queued prompt", |event| event.payload["text"] == "do not wait for me");
+    marker.assert_runs(1);
+}
+
+/// An approved command that still runs goes with no fork, and does not run there again.
+pub(super) fn fork_while_it_runs(scene: &Scene) {
+    let session = scene.session();
+    let (begun, ended) = (scene.marker("running-begun"), scene.marker("running-ended"));
+    let shown = session.propose(&format!("run: {} && sleep 4 && {}", begun.command(), ended.command()));
+    let deciding = {
+        let (session, approval_id) = (session.clone(), shown.approval_id.clone());
+        std::thread::spawn(move || session.ask_accept(&approval_id))
+    };
+    wait_until("the command to begin", LIMIT, || (begun.runs() == 1).then_some(()));
+    let receipt = session.applied("session.fork", &json!({}));
+    let fork = scene.take_up(receipt.result["session_id"].as_str().unwrap());
+    assert_eq!(fork.wait_quiet().pending_actions, 0);
+    fork.act("session.resume", &json!({}));
+    let proposed_again = fork.wait_pending();
+    fork.reject(&proposed_again);
+    assert!(deciding.join().unwrap().status < 300);
+    session.wait_quiet();
+    std::thread::sleep(SETTLE);
+    begun.assert_runs(1);
+    ended.assert_runs(1);
+    assert_eq!(fork.snapshot().blocked_reason, None);
 }

@@ -9,6 +9,7 @@ mod control;
 mod events;
 mod prompts;
 mod provider;
+mod requests;
 mod sessions;
 
 use gatepost_tests::{Scenarios, Scene};
@@ -54,6 +55,7 @@ fn every_operation_on_the_real_server() {
     play("a foreign cursor starts over", events::foreign_cursor);
     play("events can be streamed", events::streamed);
     play("the attestation is signed", events::attestation);
+    play("an operation asks little of the server, and each change once", requests::bounded);
     scenarios.finish();
     scene.finish();
 }
