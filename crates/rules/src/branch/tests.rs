@@ -54,7 +54,8 @@ fn whatever_is_not_certain_is_an_error() {
 fn a_further_root_is_a_root() {
     let mut log = Log::line(&[("r", LogEventKind::Other), ("a", action("c"))]);
     log.push("new", Some(ROOT_PARENT_ID), user("hi"));
-    assert_eq!(ids(active_branch(log.events(), Some("new")).unwrap().events()), ["new"]);
+    let branch = active_branch(log.events(), Some("new")).unwrap();
+    assert_eq!((ids(branch.events()), branch.leaf()), (vec!["new".to_owned()], Some("new")));
     assert!(pending(&log, "new").is_empty());
 }
 

@@ -253,10 +253,11 @@ fn a_refusal_says_what_changed() {
     let mut setup = Setup::waiting();
     let id = setup.offer();
     setup.log.push("b", Some("a"), action("c2"));
-    setup.leaf = Some("b".into());
+    setup.log.push("c", Some("b"), action("c3"));
+    setup.leaf = Some("c".into());
     let now = setup.offer();
     let detail = setup.accept(&id).unwrap_err().detail;
-    assert!(detail.contains("1 actions came and 0 went") && detail.contains(&now), "{detail}");
+    assert!(detail.contains("2 actions came and 0 went") && detail.contains(&now), "{detail}");
 }
 
 #[test]
