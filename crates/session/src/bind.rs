@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rules::log::ExecutionStatus;
 use rules::refusal::Refusal;
 use serde_json::json;
 use store::{AcceptState, SessionOrigin};
@@ -47,7 +48,17 @@ impl Session {
         } else {
             self.observe(server).await?;
         }
-        self.void_unanswered(server).await
+        {
+            // The statuses that were read are of a life that is over: the last of them may say that a turn runs which nobody
+            // ended any more. What runs now, the conversation itself says.
+            let mut state = self.state();
+            state.quiet.note_restart();
+            if state.status == ExecutionStatus::Running {
+                state.quiet.note_status(ExecutionStatus::Running);
+            }
+        }
+        self.void_unanswered().await?;
+        self.after_change(server).await
     }
 
     /// Reads the whole log once, and settles what of it was there before gatepost watched.
@@ -82,7 +93,7 @@ impl Session {
     }
 
     /// Accepts that were sent to a server that is gone and were not answered: whether they ran is not known.
-    async fn void_unanswered(self: &Arc<Self>, server: &Arc<VerifiedServer>) -> Result<(), Refusal> {
+    async fn void_unanswered(&self) -> Result<(), Refusal> {
         let id = self.id().as_str().to_owned();
         let accepts = self.shared().records.ledger(move |ledger| ledger.accepts(&id)).await?;
         let open: Vec<String> = accepts
@@ -104,7 +115,6 @@ impl Session {
                 }
                 Ok(())
             })
-            .await?;
-        self.after_change(server).await
+            .await
     }
 }
