@@ -35,19 +35,20 @@ pub fn unexplained<'a>(
     found
 }
 
-/// Whether the action was the only one pending where its observation was appended, and is of an exempt kind.
+/// Whether the action is of an exempt kind, and no other was pending where its observation was appended.
 fn ran_alone_and_exempt(index: &LogIndex<'_>, observation: &LogEvent, action_id: &str) -> bool {
     let Some(parent_id) = observation.parent_id.as_deref() else { return false };
     let Ok(branch) = index.branch(parent_id) else { return false };
-    let pending = branch.pending();
-    is_lone_exempt(&pending) && pending.iter().all(|event| event.event_id == action_id)
+    // It may be answered already: a malformed call of the same reply, under the same call id, leaves its error first.
+    let action: Vec<&LogEvent> = branch.events().iter().copied().filter(|event| event.event_id == action_id).collect();
+    is_lone_exempt(&action) && branch.pending().iter().all(|event| event.event_id == action_id)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::log::ExemptKind;
-    use crate::testing::{Log, action, error, exempt, observation, user};
+    use crate::testing::{Log, action, error, exempt, malformed, observation, user};
 
     fn ids(events: &[&LogEvent]) -> Vec<String> {
         events.iter().map(|event| event.event_id.clone()).collect()
@@ -86,6 +87,21 @@ mod tests {
         let batch = Log::line(&[("a", action("c1")), ("f", exempt("c2", ExemptKind::Think)), ("o", observation("f"))]);
         assert_eq!(ids(&unexplained(batch.events(), &set(&[]), &set(&[]))), ["o"]);
         assert_eq!(ids(&unexplained(batch.events(), &set(&[]), &set(&["a"]))), ["o"]);
+    }
+
+    #[test]
+    fn a_think_whose_call_id_a_malformed_neighbour_shares_needs_no_accept() {
+        let reply = [("t", exempt("c", ExemptKind::Think)), ("m", malformed("c")), ("e", error("c"))];
+        let mut log = Log::line(&reply);
+        log.push("o", Some("e"), observation("t"));
+        assert!(unexplained(log.events(), &set(&[]), &set(&[])).is_empty());
+        let mut beside = Log::line(&[("a", action("c1")), reply[0].clone(), reply[1].clone(), reply[2].clone()]);
+        beside.push("o", Some("e"), observation("t"));
+        assert_eq!(ids(&unexplained(beside.events(), &set(&[]), &set(&[]))), ["o"]);
+        let mut elsewhere = Log::line(&[("u", user("hi"))]);
+        elsewhere.push("t", Some("u"), exempt("c", ExemptKind::Think));
+        elsewhere.push("o", Some("u"), observation("t"));
+        assert_eq!(ids(&unexplained(elsewhere.events(), &set(&[]), &set(&[]))), ["o"]);
     }
 
     #[test]
