@@ -34,7 +34,7 @@ fn spec(directory: &Path, start_timeout: Duration) -> LaunchSpec {
     LaunchSpec {
         program: Program::Own(own),
         version: VERSION.to_owned(),
-        startup_module: "# not read by the fake server\n".to_owned(),
+        startup_files: vec![("gatepost_startup.py".to_owned(), "# not read by the fake server\n".to_owned())],
         data_dir: data_dir(&directory.join("state"), Path::new("/workspace")),
         runtime_dir: None,
         path: "/usr/bin:/bin".into(),

@@ -22,7 +22,16 @@ pub(crate) struct Folder {
     pub(crate) contract: &'static str,
     pub(crate) requirements: &'static str,
     pub(crate) build_requirements: &'static str,
-    pub(crate) startup_module: &'static str,
+    pub(crate) startup_files: StartupFiles,
+}
+
+/// The Python files of a start-up module, by file name; `gatepost_startup.py` is the one the server imports.
+pub type StartupFiles = &'static [(&'static str, &'static str)];
+
+macro_rules! startup_file {
+    ($version:literal, $name:literal) => {
+        ($name, include_str!(concat!("../../../config/contracts/", $version, "/startup/", $name)))
+    };
 }
 
 macro_rules! folders {
@@ -33,7 +42,13 @@ macro_rules! folders {
             contract: include_str!(concat!("../../../config/contracts/", $version, "/contract.json")),
             requirements: include_str!(concat!("../../../config/contracts/", $version, "/requirements.lock")),
             build_requirements: include_str!(concat!("../../../config/contracts/", $version, "/build-requirements.lock")),
-            startup_module: include_str!(concat!("../../../config/contracts/", $version, "/startup/gatepost_startup.py")),
+            startup_files: &[
+                startup_file!($version, "gatepost_startup.py"),
+                startup_file!($version, "gatepost_control.py"),
+                startup_file!($version, "gatepost_process.py"),
+                startup_file!($version, "gatepost_reviewed.py"),
+                startup_file!($version, "gatepost_latch.py"),
+            ],
         }),*];
     };
 }
@@ -134,17 +149,17 @@ impl Contract {
         self.folder.build_requirements
     }
 
-    /// The source text of the start-up module that runs inside the server.
-    pub fn startup_module(&self) -> &'static str {
-        self.folder.startup_module
+    /// The source of the start-up module that runs inside the server.
+    pub fn startup_files(&self) -> StartupFiles {
+        self.folder.startup_files
     }
 
     /// The same contract with another start-up module, so that tests can show what the reviewed one prevents.
     ///
     /// # Errors
     /// None that the contract itself did not have.
-    pub fn with_startup_module(&self, startup_module: &'static str) -> Result<Self, ContractDataError> {
-        Self::parse(Folder { startup_module, ..self.folder })
+    pub fn with_startup_files(&self, startup_files: StartupFiles) -> Result<Self, ContractDataError> {
+        Self::parse(Folder { startup_files, ..self.folder })
     }
 
     /// Every route of the contract.

@@ -3,6 +3,14 @@ use serde_json::{Value, json};
 use super::*;
 use crate::testing::changed;
 
+/// The one start-up file that has this in it.
+fn text_with(contract: &Contract, wanted: &str) -> &'static str {
+    let found: Vec<&'static str> =
+        contract.startup_files().iter().map(|(_, text)| *text).filter(|text| text.contains(wanted)).collect();
+    assert_eq!(found.len(), 1, "{wanted}");
+    found[0]
+}
+
 #[test]
 fn every_folder_is_embedded_and_fit_for_use() {
     let folders = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/contracts");
@@ -13,7 +21,17 @@ fn every_folder_is_embedded_and_fit_for_use() {
     for contract in Contract::all().unwrap() {
         assert_eq!(contract.folder.version, contract.version());
         assert_eq!(contract.distributions().len(), 4);
-        assert!(contract.startup_module().contains(&format!("CONTRACT = \"{}\"", contract.version())));
+        let startup = format!("{folders}/{}/startup", contract.version());
+        let mut on_disk: Vec<String> = std::fs::read_dir(startup)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| name != "__pycache__")
+            .collect();
+        on_disk.sort();
+        let mut embedded: Vec<&str> = contract.startup_files().iter().map(|(name, _)| *name).collect();
+        embedded.sort_unstable();
+        assert_eq!(embedded, on_disk);
+        assert!(text_with(contract, "CONTRACT = ").contains(&format!("CONTRACT = \"{}\"", contract.version())));
         for (name, version) in contract.distributions() {
             assert!(contract.requirements_lock().contains(&format!("{name}=={version}")), "{name}");
         }
@@ -113,7 +131,7 @@ fn the_start_up_module_serves_exactly_the_routes_of_the_contract() {
                 format!("{} {path}", route["method"].as_str().unwrap())
             })
             .collect();
-        let module = contract.startup_module();
+        let module = text_with(contract, "\nROUTES = (\n");
         let (_, list) = module.split_once("\nROUTES = (\n").unwrap();
         let (list, _) = list.split_once("\n)").unwrap();
         let served: BTreeSet<String> =

@@ -21,7 +21,7 @@ pub mod wire;
 mod testing;
 
 pub use client::{Client, Created, NewConversation};
-pub use contract::{Contract, ContractDataError, MAX_REPLY_BYTES};
+pub use contract::{Contract, ContractDataError, MAX_REPLY_BYTES, StartupFiles};
 pub use error::ContractError;
 pub use ids::{EventId, MAX_EVENT_ID_CHARS, MAX_PROFILE_NAME_CHARS, ProfileName, SessionId};
 pub use route::{Route, RouteName, TimeoutClass};

@@ -258,7 +258,7 @@ async fn launch(
     let spec = LaunchSpec {
         program,
         version: shared.contract.version().to_owned(),
-        startup_module: shared.contract.startup_module().to_owned(),
+        startup_files: owned_files(shared.contract.startup_files()),
         data_dir: process::launch::data_dir(&shared.settings.paths.state_dir, directory),
         runtime_dir: Some(shared.settings.paths.runtime_dir.clone()),
         path: shared.path.clone(),
@@ -270,6 +270,10 @@ async fn launch(
     process::launch::launch(&shared.spawner, spec)
         .await
         .map_err(|error| Refusal::new(RefusalCode::ServerStartFailed, error.to_string()))
+}
+
+fn owned_files(files: agent_contract::StartupFiles) -> Vec<(String, String)> {
+    files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
 }
 
 /// The server has announced itself; now it must answer.

@@ -10,9 +10,11 @@ fn main() -> ExitCode {
 
 #[expect(clippy::panic, reason = "a start-up module that this does not know ends the test daemon")]
 fn without_latch(reviewed: &'static Contract) -> &'static Contract {
-    let changed = without(&[Guard::Latch], reviewed.startup_module()).map_err(|why| why.to_string()).and_then(|text| {
+    let changed = without(&[Guard::Latch], reviewed.startup_files()).map_err(|why| why.to_string()).and_then(|files| {
         // Once in the life of a process.
-        reviewed.with_startup_module(text.leak()).map_err(|why| why.to_string())
+        let files: Vec<(&'static str, &'static str)> =
+            files.into_iter().map(|(name, text)| (&*name.leak(), &*text.leak())).collect();
+        reviewed.with_startup_files(files.leak()).map_err(|why| why.to_string())
     });
     match changed {
         Ok(contract) => Box::leak(Box::new(contract)),

@@ -99,7 +99,7 @@ impl Binding {
         let spec = LaunchSpec {
             program: self.program.clone(),
             version: VERSION.to_owned(),
-            startup_module: contract().startup_module().to_owned(),
+            startup_files: testkit::guards::without(&[], contract().startup_files()).expect("the start-up files"),
             data_dir: self.data_dir(),
             runtime_dir: None,
             path: std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into()),

@@ -62,7 +62,7 @@ impl Layout {
 
     /// Make every directory. The data directory's lock is held by the caller, so what is left of an earlier server may
     /// be removed.
-    pub(crate) fn make(data: &Path, runtime: Option<&Path>, module: &str) -> Result<Self, LaunchError> {
+    pub(crate) fn make(data: &Path, runtime: Option<&Path>, startup: &[(String, String)]) -> Result<Self, LaunchError> {
         let mut layout = Self::plan(data);
         Self::clear(data);
         if !short_enough(&layout.tmux) {
@@ -75,7 +75,7 @@ impl Layout {
                 return Err(error.into());
             }
         }
-        let made = layout.make_directories(module);
+        let made = layout.make_directories(startup);
         if made.is_err() {
             layout.remove_temporary();
         }
@@ -110,7 +110,7 @@ impl Layout {
         remove_noted_short(data);
     }
 
-    fn make_directories(&self, module: &str) -> Result<(), LaunchError> {
+    fn make_directories(&self, startup: &[(String, String)]) -> Result<(), LaunchError> {
         for directory in [
             &self.home,
             &self.persistence,
@@ -123,10 +123,13 @@ impl Layout {
         ] {
             ensure_private_dir(directory)?;
         }
-        // The server puts this directory first on its module path: nothing but our module may be in it.
+        // The server puts this directory first on its module path: nothing but our files may be in it.
         remove_all(&self.startup).map_err(LaunchError::files("cannot clear the start-up directory"))?;
         ensure_private_dir(&self.startup)?;
-        Ok(write_private_new(&self.startup.join(format!("{MODULE_NAME}.py")), module.as_bytes())?)
+        for (name, text) in startup {
+            write_private_new(&self.startup.join(name), text.as_bytes())?;
+        }
+        Ok(())
     }
 
     /// Remove what lives no longer than the server: temporary files and sockets.

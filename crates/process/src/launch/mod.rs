@@ -46,8 +46,8 @@ pub struct LaunchSpec {
     pub program: Program,
     /// The contract's version, which the server must announce.
     pub version: String,
-    /// The contract's start-up module, its whole text.
-    pub startup_module: String,
+    /// The files of the contract's start-up module: name and whole text.
+    pub startup_files: Vec<(String, String)>,
     /// The binding's data directory, see [`data_dir`]. Made when missing; one server at a time.
     pub data_dir: PathBuf,
     /// Where short directories for sockets may stand, if the data directory's path is too long; `/tmp` otherwise.

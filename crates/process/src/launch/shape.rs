@@ -130,7 +130,7 @@ impl Shape<'_> {
 
     /// SHA-256 over what is started and how: the version, the program's content, arguments without the port, names of
     /// the environment with its fixed values, the start-up module, the configuration without keys and paths.
-    pub(crate) fn digest(&self, startup_module: &str) -> String {
+    pub(crate) fn digest(&self, startup_files: &[(String, String)]) -> String {
         let mut names: Vec<String> =
             self.environment().iter().map(|(name, _)| name.to_string_lossy().into_owned()).collect();
         names.sort();
@@ -141,12 +141,16 @@ impl Shape<'_> {
         for name in ["conversations_path", "workspace_path", "bash_events_dir"] {
             configuration[name] = json!(self.placed(configuration[name].as_str().unwrap_or_default()));
         }
+        let startup_sha256: serde_json::Map<String, Value> = startup_files
+            .iter()
+            .map(|(name, text)| (name.clone(), json!(rules::jcs::sha256_hex(text.as_bytes()))))
+            .collect();
         rules::jcs::digest(&json!({
             "version": self.version,
             "program": self.program.identity(),
             "arguments": arguments,
             "environment": {"names": names, "fixed": fixed},
-            "startup_module_sha256": rules::jcs::sha256_hex(startup_module.as_bytes()),
+            "startup_files_sha256": startup_sha256,
             "configuration": configuration,
             "descriptors": {"config": CONFIG_FD, "listener": LISTEN_FD, "control": CONTROL_FD},
         }))

@@ -43,7 +43,7 @@ pub(crate) fn start(spawner: &Spawner, spec: &LaunchSpec) -> Result<Started, Lau
     if ended > 0 {
         tracing::warn!(ended, "processes of an earlier server were ended");
     }
-    let layout = Layout::make(&spec.data_dir, spec.runtime_dir.as_deref(), &spec.startup_module)?;
+    let layout = Layout::make(&spec.data_dir, spec.runtime_dir.as_deref(), &spec.startup_files)?;
     let spawned = spawn(spawner, spec, &layout).inspect_err(|_| layout.remove_temporary())?;
     let Spawned { child, output, control_end, identity } = spawned;
     let child = Arc::new(child);
@@ -68,7 +68,7 @@ fn spawn(spawner: &Spawner, spec: &LaunchSpec, layout: &Layout) -> Result<Spawne
     let (listener, port) = host::listener::bind_loopback().map_err(LaunchError::files("cannot listen on loopback"))?;
     let shape =
         Shape { program: &spec.program, version: &spec.version, layout, path: spec.path.clone(), port, nonce: &nonce };
-    let launch_config_digest = shape.digest(&spec.startup_module);
+    let launch_config_digest = shape.digest(&spec.startup_files);
     let configuration = shape.configuration(&spec.session_key, &spec.secret_key);
     let descriptors = descriptors(&listener, configuration.expose().as_bytes());
     let Descriptors { fds, control_end } = descriptors.map_err(LaunchError::files("cannot make descriptors"))?;

@@ -54,7 +54,7 @@ impl Stage {
         LaunchSpec {
             program: Program::Own(own),
             version: "1.2.3".to_owned(),
-            startup_module: "# nothing\n".to_owned(),
+            startup_files: vec![("gatepost_startup.py".to_owned(), "# nothing\n".to_owned())],
             data_dir: self.path("data"),
             runtime_dir: None,
             path: "/usr/bin:/bin".into(),

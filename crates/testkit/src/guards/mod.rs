@@ -58,23 +58,27 @@ impl Guard {
     }
 }
 
-/// The start-up module without these guards. It still says of itself that it has them.
+/// The files of the start-up module without these guards. It still says of itself that it has them.
 ///
 /// # Errors
 /// When a guard is not found exactly once: the module was changed, and this must follow.
-pub fn without(guards: &[Guard], startup_module: &str) -> Outcome<String> {
-    let mut text = startup_module.to_owned();
+pub fn without(guards: &[Guard], startup_files: &[(&str, &str)]) -> Outcome<Vec<(String, String)>> {
+    let mut files: Vec<(String, String)> =
+        startup_files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
     for guard in guards {
         let (present, absent) = guard.lines();
-        if text.matches(present).count() != 1 {
+        let found: usize = files.iter().map(|(_, text)| text.matches(present).count()).sum();
+        if found != 1 {
             return Err(Failure::new(format!(
                 "the start-up module has no {} guard as it is known here",
                 guard.as_str()
             )));
         }
-        text = text.replace(present, absent);
+        for (_, text) in &mut files {
+            *text = text.replace(present, absent);
+        }
     }
-    Ok(text)
+    Ok(files)
 }
 
 #[cfg(test)]
@@ -82,33 +86,47 @@ mod tests {
     use super::*;
     use crate::daemon::{SERVER_VERSION, workspace_root};
 
-    fn reviewed() -> String {
-        let path = format!("config/contracts/{SERVER_VERSION}/startup/gatepost_startup.py");
-        std::fs::read_to_string(workspace_root().join(path)).unwrap()
+    fn reviewed() -> Vec<(String, String)> {
+        let folder = workspace_root().join(format!("config/contracts/{SERVER_VERSION}/startup"));
+        let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let python = entries.filter(|path| path.extension().is_some_and(|ending| ending == "py"));
+        python
+            .map(|path| {
+                (path.file_name().unwrap().to_str().unwrap().to_owned(), std::fs::read_to_string(path).unwrap())
+            })
+            .collect()
+    }
+
+    fn borrowed(files: &[(String, String)]) -> Vec<(&str, &str)> {
+        files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect()
+    }
+
+    fn contains(files: &[(String, String)], lines: &str) -> bool {
+        files.iter().any(|(_, text)| text.contains(lines))
     }
 
     #[test]
     fn each_guard_is_taken_out_alone_and_with_the_others() {
         let reviewed = reviewed();
-        assert_eq!(without(&[], &reviewed).unwrap(), reviewed);
+        assert_eq!(without(&[], &borrowed(&reviewed)).unwrap(), reviewed);
         for guard in Guard::ALL {
             let (present, _) = guard.lines();
-            let changed = without(&[guard], &reviewed).unwrap();
-            assert!(changed != reviewed && !changed.contains(present), "{guard:?}");
-            let kept =
-                Guard::ALL.iter().filter(|other| **other != guard).all(|other| changed.contains(other.lines().0));
-            assert!(kept, "{guard:?} took another along");
+            let changed = without(&[guard], &borrowed(&reviewed)).unwrap();
+            assert!(changed != reviewed && !contains(&changed, present), "{guard:?}");
+            let mut others = Guard::ALL.iter().filter(|other| **other != guard);
+            assert!(others.all(|other| contains(&changed, other.lines().0)), "{guard:?} took another along");
             assert_eq!(Guard::parse(guard.as_str()), Some(guard));
         }
-        assert!(without(&Guard::ALL, &reviewed).is_ok());
+        assert!(without(&Guard::ALL, &borrowed(&reviewed)).is_ok());
         assert_eq!(Guard::parse("everything"), None);
     }
 
     #[test]
     fn a_module_that_is_not_as_known_is_refused() {
         let reviewed = reviewed();
-        let twice = without(&[Guard::Latch], &reviewed).and_then(|changed| without(&[Guard::Latch], &changed));
+        let changed = without(&[Guard::Latch], &borrowed(&reviewed)).unwrap();
+        let twice = without(&[Guard::Latch], &borrowed(&changed));
         assert!(twice.unwrap_err().to_string().contains("latch"));
-        assert!(without(&[Guard::Content], "").is_err());
+        assert!(without(&[Guard::Content], &[]).is_err());
     }
 }

@@ -18,7 +18,7 @@ async fn one_binding_has_one_server_and_can_start_again() {
     assert_eq!(again.launch_config_digest(), digest, "the same shape");
     again.stop(Duration::from_secs(5)).await;
     let mut spec = stage.spec(&serving());
-    spec.startup_module = "# other\n".to_owned();
+    spec.startup_files = vec![("gatepost_startup.py".to_owned(), "# other\n".to_owned())];
     let other = launch(&spawner(), spec).await.expect("launches");
     assert_ne!(other.launch_config_digest(), digest, "another start-up module");
     other.stop(Duration::from_secs(5)).await;

@@ -1,0 +1,89 @@
+"""The daemon's private channel: grants come in, reports go out.
+
+Control protocol: one JSON object a line, both ways.
+  out  {"announce": {"nonce", "pid", "contract", "measures": [...]}}
+  in   {"id": n, "grant": [event ids]}    -> {"id": n, "granted": count}
+  in   {"id": n, "revoke": [event ids]}   -> {"id": n, "revoked": count}   of those that were not used
+  in   {"id": n, "settled": conversation} -> {"id": n, "settled": true | false}   no run of it is under way or ending
+  in   {"id": n, "inspect": true}         -> {"id": n, "inspect": {...}}
+  out  {"held": {"conversation_id", "event_ids"}}   an action without a grant was stopped
+End of file on the control descriptor means the daemon is gone: the process ends.
+"""
+
+import json
+import os
+import signal
+import socket
+import threading
+
+MAX_LINE_BYTES = 1 << 20
+
+
+class Control:
+    """The daemon's private channel: grants come in, reports go out."""
+
+    def __init__(self, number, inspect):
+        self._socket = socket.socket(fileno=number)
+        self._inspect = inspect
+        self._write_lock = threading.Lock()
+        self._grants = set()
+        self._grant_lock = threading.Lock()
+        self._services = {}
+
+    def register(self, service):
+        """Remember the service of a main conversation; sub-agents have none."""
+        self._services[str(service.stored.id)] = service
+
+    def is_main(self, conversation):
+        return str(conversation.id) in self._services
+
+    def _settled(self, conversation_id):
+        # The status turns terminal before the run's task ends, and an accept sent in between does nothing.
+        service = self._services.get(conversation_id)
+        task = service._run_task if service is not None else None
+        return task is None or task.done()
+
+    def send(self, message):
+        data = json.dumps(message).encode() + b"\n"
+        with self._write_lock:
+            self._socket.sendall(data)
+
+    def take_grants(self, event_ids):
+        """True when every id was granted; each grant is used up by this call."""
+        wanted = set(event_ids)
+        with self._grant_lock:
+            if not wanted <= self._grants:
+                return False
+            self._grants -= wanted
+            return True
+
+    def serve(self):
+        """Answer the daemon until it closes its end, then end this process."""
+        try:
+            with self._socket.makefile("rb") as lines:
+                while True:
+                    line = lines.readline(MAX_LINE_BYTES)
+                    if not line.endswith(b"\n"):
+                        break
+                    self._answer(json.loads(line))
+        finally:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def _answer(self, request):
+        reply = {"id": request["id"]}
+        if "grant" in request:
+            with self._grant_lock:
+                self._grants |= {str(event_id) for event_id in request["grant"]}
+            reply["granted"] = len(request["grant"])
+        elif "revoke" in request:
+            with self._grant_lock:
+                unused = self._grants & {str(event_id) for event_id in request["revoke"]}
+                self._grants -= unused
+            reply["revoked"] = len(unused)
+        elif "settled" in request:
+            reply["settled"] = self._settled(request["settled"])
+        elif request.get("inspect"):
+            reply["inspect"] = self._inspect()
+        else:
+            reply["error"] = "unknown request"
+        self.send(reply)
