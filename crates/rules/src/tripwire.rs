@@ -9,7 +9,8 @@ use crate::log::{LogEvent, LogEventKind};
 ///
 /// `events` is the whole log; `baseline` holds the ids of the events that stood in it when it was taken up (at attach, or
 /// a fork's copied prefix); `sent` holds the ids of every action whose accept was sent. An action observed a second time is
-/// unexplained even if it was accepted: an accept is good for one run. A finish or think that was pending alone needs none.
+/// unexplained even if it was accepted: an accept is good for one run. A finish or think that was pending alone needs none,
+/// however often a crash in the middle makes the server run it.
 pub fn unexplained<'a>(
     events: &'a [LogEvent],
     baseline: &BTreeSet<String>,
@@ -25,9 +26,8 @@ pub fn unexplained<'a>(
         if baseline.contains(&event.event_id) {
             continue;
         }
-        let explained = *count == 1
-            && (sent.contains(action_id)
-                || index.as_ref().is_some_and(|index| ran_alone_and_exempt(index, event, action_id)));
+        let explained = (*count == 1 && sent.contains(action_id))
+            || index.as_ref().is_some_and(|index| ran_alone_and_exempt(index, event, action_id));
         if !explained {
             found.push(event);
         }
@@ -87,6 +87,13 @@ mod tests {
         let batch = Log::line(&[("a", action("c1")), ("f", exempt("c2", ExemptKind::Think)), ("o", observation("f"))]);
         assert_eq!(ids(&unexplained(batch.events(), &set(&[]), &set(&[]))), ["o"]);
         assert_eq!(ids(&unexplained(batch.events(), &set(&[]), &set(&["a"]))), ["o"]);
+    }
+
+    #[test]
+    fn a_think_that_a_crash_made_run_twice_needs_no_accept() {
+        let mut log = Log::line(&[("t", exempt("c", ExemptKind::Think)), ("o", observation("t"))]);
+        log.push("again", Some("t"), observation("t"));
+        assert!(unexplained(log.events(), &set(&[]), &set(&[])).is_empty());
     }
 
     #[test]
