@@ -46,6 +46,8 @@ pub struct Setup {
     pub user: Option<u32>,
     /// Further variables of the daemon's environment.
     pub environment: Vec<(String, String)>,
+    /// Run this in place of the `gatepost` binary.
+    pub binary: Option<PathBuf>,
 }
 
 impl Setup {
@@ -61,6 +63,7 @@ impl Setup {
             tables: String::new(),
             user: None,
             environment: Vec::new(),
+            binary: None,
         }
     }
 
@@ -116,7 +119,7 @@ impl Home {
     /// # Errors
     /// When a file cannot be written, the binary cannot be built or the server cannot be installed.
     pub fn new(setup: Setup) -> Outcome<Self> {
-        let mut binary = gatepost_binary()?;
+        let mut binary = setup.binary.clone().map_or_else(gatepost_binary, Ok)?;
         // Short: the sockets below it have paths of at most 107 bytes.
         let root = tempfile::Builder::new().prefix("gp-").tempdir().doing("no temporary directory")?;
         let path = root.path();
