@@ -42,7 +42,7 @@ impl StopSignals {
         let mut asked = Asked {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
-            hangup: signal(SignalKind::hangup())?,
+            hangup: if is_ignored(HANGUP) { None } else { Some(signal(SignalKind::hangup())?) },
         };
         let (sender, state) = watch::channel(Stopping::No);
         tokio::spawn(async move {
@@ -82,7 +82,8 @@ impl StopSignals {
 struct Asked {
     terminate: Signal,
     interrupt: Signal,
-    hangup: Signal,
+    /// None when whoever started this process chose that it outlives its terminal, as `nohup` does.
+    hangup: Option<Signal>,
 }
 
 impl Asked {
@@ -90,9 +91,31 @@ impl Asked {
         tokio::select! {
             asked = self.terminate.recv() => asked,
             asked = self.interrupt.recv() => asked,
-            asked = self.hangup.recv() => asked,
+            asked = received(self.hangup.as_mut()) => asked,
         }
     }
+}
+
+async fn received(signal: Option<&mut Signal>) -> Option<()> {
+    match signal {
+        Some(signal) => signal.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Number of SIGHUP on every system.
+const HANGUP: u32 = 1;
+
+/// Whether this process was started to ignore a signal. Without `/proc` it is taken for not ignored.
+fn is_ignored(number: u32) -> bool {
+    std::fs::read_to_string("/proc/self/status").is_ok_and(|status| ignored_in(&status, number))
+}
+
+/// In the text of `/proc/<pid>/status`, where the signals are bits of a hexadecimal number, the first one lowest.
+fn ignored_in(status: &str, number: u32) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok()).unwrap_or(0);
+    number.checked_sub(1).and_then(|shift| mask.checked_shr(shift)).is_some_and(|rest| rest & 1 == 1)
 }
 
 #[cfg(test)]
@@ -111,12 +134,23 @@ mod tests {
         assert!(Stopping::No < Stopping::Graceful && Stopping::Graceful < Stopping::Hurried);
     }
 
+    #[test]
+    fn an_ignored_hangup_is_seen_in_the_mask() {
+        let status = |mask: &str| format!("Name:\tx\nSigBlk:\t0000000000000001\nSigIgn:\t{mask}\nSigCgt:\t0\n");
+        assert!(ignored_in(&status("0000000000000001"), HANGUP));
+        assert!(ignored_in(&status("0000000000001001"), 13));
+        for mask in ["0000000000001000", "0000000000000000", "zz", ""] {
+            assert!(!ignored_in(&status(mask), HANGUP), "{mask}");
+        }
+        assert!(!ignored_in("", HANGUP) && !ignored_in(&status("ffffffffffffffff"), 0));
+    }
+
     #[tokio::test]
     async fn each_signal_counts_as_one() {
         let signals = StopSignals::listen().unwrap();
         let soon = Duration::from_millis(100);
         assert!(tokio::time::timeout(soon, signals.asked()).await.is_err());
-        kill_process(getpid(), Signal::HUP).unwrap();
+        kill_process(getpid(), Signal::INT).unwrap();
         tokio::time::timeout(Duration::from_secs(5), signals.asked()).await.unwrap();
         assert!(tokio::time::timeout(soon, signals.hurried()).await.is_err());
         kill_process(getpid(), Signal::TERM).unwrap();

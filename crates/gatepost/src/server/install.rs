@@ -78,11 +78,13 @@ pub(crate) async fn ensure(
 fn install(request: &InstallRequest<'_>, look: Look) -> Result<Installed, InstallError> {
     let progress = std::cell::RefCell::new(Progress::new(look.live_progress));
     let installed = process::install::install(request, &|report| {
+        let phase = phase(report.phase);
         let detail = match report.percent {
             Some(percent) => format!("{} ({percent} %)", report.detail),
+            None if report.detail == phase => String::new(),
             None => report.detail,
         };
-        progress.borrow_mut().tell(&mut stderr(), phase(report.phase), &detail, report.elapsed_ms);
+        progress.borrow_mut().tell(&mut stderr(), phase, &detail, report.elapsed_ms);
     });
     progress.borrow_mut().clear(&mut stderr());
     installed
