@@ -220,6 +220,9 @@ impl Servers {
         if let Err(refusal) = &verdict
             && server.must_not_be_spoken_to()
         {
+            // What it failed stays in sight when it is gone.
+            let results = server.canaries().results;
+            self.with_slot(server.workspace(), |slot| slot.failed_canaries = results);
             // It is not asked to stop: what it is cannot be trusted any more.
             self.advance(server.workspace(), ServerEvent::Disproved(refusal.clone()));
             server.kill().await;
