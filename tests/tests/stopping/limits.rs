@@ -4,6 +4,7 @@ use crate::left::runs;
 use crate::server_of;
 use gatepost_tests::{Scene, refusal_code};
 use serde_json::json;
+use std::path::Path;
 use testkit::daemon::SERVER_VERSION;
 use testkit::fake_server;
 
@@ -13,32 +14,36 @@ fn at_the_limit_an_idle_server_makes_room_and_a_busy_one_does_not() {
     let executable = fake_server::install(&directory.path().join("env"), SERVER_VERSION).unwrap();
     let scene = Scene::with(|setup| {
         *setup = setup.clone().with_executable(&executable);
-        setup.agent_server = "max_servers = 1\n".to_owned();
+        setup.agent_server = "max_servers = 2\n".to_owned();
     });
-    let (first, second) = (scene.workspace(), scene.home().new_workspace("second").unwrap().canonicalize().unwrap());
-    let in_first = scene.session_in(&first);
-    let pid = server_of(&scene, &first).pid.unwrap();
+    let further = |name: &str| scene.home().new_workspace(name).unwrap().canonicalize().unwrap();
+    let (first, second, third) = (scene.workspace(), further("second"), further("third"));
+    let pid = |workspace: &Path| server_of(&scene, workspace).pid;
+    let (in_first, in_second) = (scene.session_in(&first), scene.session_in(&second));
+    let (idle, busy) = (pid(&first).unwrap(), pid(&second).unwrap());
+    let waits_in_second = in_second.propose("run: echo waits");
 
-    // Idle: it is stopped for the other.
-    let in_second = scene.session_in(&second);
-    assert!(!runs(pid), "two servers run");
-    assert_eq!(server_of(&scene, &first).pid, None);
-    let pid = server_of(&scene, &second).pid.unwrap();
+    // The idle one is stopped for a third; the other stays as it is.
+    let in_third = scene.session_in(&third);
+    assert!(!runs(idle), "three servers run");
+    assert_eq!((pid(&first), pid(&second)), (None, Some(busy)));
+    assert_eq!(in_second.pending().unwrap().approval_id, waits_in_second.approval_id);
 
-    // Busy, with a batch that waits: the first workspace gets none, and its session says why.
-    let batch = in_second.propose("run: echo waits");
-    let snapshot = in_first.snapshot();
-    assert_eq!(snapshot.blocked_reason.unwrap().code, "server_limit");
+    // Both are busy, each with a batch that waits: the first workspace gets no server, and its session says why.
+    let _waits_in_third = in_third.propose("run: echo waits");
+    let other = pid(&third);
+    assert_eq!(in_first.snapshot().blocked_reason.unwrap().code, "server_limit");
     let reply = scene.client().post("/v1/sessions", &json!({"workspace": first})).unwrap();
     assert_eq!((reply.status, refusal_code(&reply).as_str()), (503, "server_limit"));
     assert!(reply.header("retry-after").is_some());
-    assert_eq!(server_of(&scene, &second).pid, Some(pid));
+    assert_eq!((pid(&second), pid(&third)), (Some(busy), other));
 
-    // Decided: it is idle again.
-    in_second.reject(&batch);
+    // Decided: that one is idle, and makes room.
+    in_second.reject(&waits_in_second);
     in_second.wait_quiet();
     assert_eq!(in_first.snapshot().blocked_reason, None);
-    assert!(!runs(pid));
-    assert!(server_of(&scene, &first).pid.is_some());
+    assert!(!runs(busy));
+    assert_eq!((pid(&second), pid(&third)), (None, other));
+    assert!(pid(&first).is_some());
     scene.finish();
 }

@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Read};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -13,24 +13,17 @@ const LOOK: Duration = Duration::from_millis(2);
 /// connects once it has it.
 pub(crate) struct Squatter {
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<Caught>,
-}
-
-/// What a stranger got.
-#[derive(Debug, Default)]
-pub(crate) struct Caught {
-    /// How often the port was refused.
-    pub(crate) refusals: usize,
-    /// Connections that came, with what was said on them.
-    pub(crate) connections: Vec<String>,
+    refusals: Arc<AtomicUsize>,
+    thread: JoinHandle<Vec<String>>,
 }
 
 impl Squatter {
     pub(crate) fn start(port: u16) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let stopped = Arc::clone(&stop);
+        let refusals = Arc::new(AtomicUsize::new(0));
+        let (stopped, refused) = (Arc::clone(&stop), Arc::clone(&refusals));
         let thread = std::thread::spawn(move || {
-            let mut caught = Caught::default();
+            let mut heard = Vec::new();
             let mut listener: Option<TcpListener> = None;
             while !stopped.load(Ordering::Relaxed) {
                 match &listener {
@@ -41,22 +34,28 @@ impl Squatter {
                         }
                         Err(error) => {
                             assert_eq!(error.kind(), ErrorKind::AddrInUse);
-                            caught.refusals += 1;
+                            refused.fetch_add(1, Ordering::Relaxed);
                         }
                     },
                     Some(bound) => match bound.accept() {
-                        Ok((stream, _)) => caught.connections.push(overhear(stream)),
+                        Ok((stream, _)) => heard.push(overhear(stream)),
                         Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
                     },
                 }
                 std::thread::sleep(LOOK);
             }
-            caught
+            heard
         });
-        Self { stop, thread }
+        Self { stop, refusals, thread }
     }
 
-    pub(crate) fn stop(self) -> Caught {
+    /// How often the port was refused.
+    pub(crate) fn refusals(&self) -> usize {
+        self.refusals.load(Ordering::Relaxed)
+    }
+
+    /// What was said on each connection that came.
+    pub(crate) fn stop(self) -> Vec<String> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap()
     }
@@ -76,4 +75,17 @@ pub(crate) fn port_of(server: u32) -> u16 {
     let words: Vec<&str> = command.split(|byte| *byte == 0).map(|word| std::str::from_utf8(word).unwrap()).collect();
     let port = words.iter().position(|word| *word == "--port").unwrap();
     words[port + 1].parse().unwrap()
+}
+
+/// Whether a process holds the listening socket of a port; nothing when this user may not know.
+pub(crate) fn holds(pid: u32, port: u16) -> Option<bool> {
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let address = format!("0100007F:{port:04X}");
+    let rows = table.lines().skip(1).map(|row| row.split_whitespace().collect::<Vec<_>>());
+    let inode = rows.into_iter().find(|row| row[1] == address && row[3] == "0A").map(|row| row[9].to_owned()).unwrap();
+    let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
+    let targets = descriptors.flatten().filter_map(|entry| std::fs::read_link(entry.path()).ok());
+    let targets: Vec<_> = targets.collect();
+    (!targets.is_empty())
+        .then(|| targets.iter().any(|target| target.as_os_str() == format!("socket:[{inode}]").as_str()))
 }
