@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use agent_contract::{Client, EventId, ProfileName, SetupClient};
+use agent_contract::{Client, Contract, EventId, ProfileName, SetupClient};
 use host::Secret;
+use process::install::Installed;
 use process::launch::{ExitReport, LaunchSpec, OwnedServer, Program, StopReport};
 use rules::canary::{CanaryId, CanaryResult, CanaryScope};
 use rules::redact::Redactor;
@@ -235,16 +236,20 @@ fn program(shared: &Shared) -> Result<Program, Refusal> {
         }
         return Ok(Program::Own(own));
     }
-    let request = process::install::InstallRequest {
-        state_dir: shared.install_dir.clone(),
-        version: version.to_owned(),
-        requirements: shared.contract.requirements_lock(),
-        build_requirements: shared.contract.build_requirements_lock(),
-        python: None,
-    };
-    process::install::find_for(&request).map(Program::Managed).ok_or_else(|| {
+    managed(shared.contract, &shared.install_dir).map(Program::Managed).ok_or_else(|| {
         let detail = format!("Agent Server {version} is not installed; run `gatepost server install`");
         Refusal::new(RefusalCode::ServerNotInstalled, detail)
+    })
+}
+
+/// The managed install of exactly the locked requirements of this contract, if it stands.
+pub(crate) fn managed(contract: &Contract, install_dir: &Path) -> Option<Installed> {
+    process::install::find_for(&process::install::InstallRequest {
+        state_dir: install_dir.to_path_buf(),
+        version: contract.version().to_owned(),
+        requirements: contract.requirements_lock(),
+        build_requirements: contract.build_requirements_lock(),
+        python: None,
     })
 }
 

@@ -245,10 +245,9 @@ impl Servers {
         for workspace in &workspaces {
             self.advance(workspace, ServerEvent::StopRequested);
         }
-        let mut left = 0;
-        for server in servers {
-            left += server.stop().await.leftover_processes;
-        }
+        // Together: each may take its grace.
+        let stops = futures_util::future::join_all(servers.iter().map(|server| server.stop())).await;
+        let left = stops.iter().map(|report| report.leftover_processes).sum();
         // A start that was under way ends what it began once it sees that nobody may use it.
         for workspace in &workspaces {
             let start_lock = self.slots().get(workspace).map(|slot| Arc::clone(&slot.start_lock));

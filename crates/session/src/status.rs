@@ -4,6 +4,7 @@ use rules::refusal::{Refusal, RefusalCode};
 use settings::ConfinementLevel;
 
 use crate::offer::CONFINEMENT_LEVEL;
+use crate::server::managed;
 use crate::supervisor::Supervisor;
 use crate::view::{Finding, ProbeView, SetupAction, StatusView};
 
@@ -57,8 +58,8 @@ impl Supervisor {
         if let Some(executable) = &self.shared().settings.agent_server.executable {
             return executable.exists().then(|| executable.to_string_lossy().into_owned());
         }
-        let (directory, version) = (self.shared().install_dir.clone(), self.shared().contract.version().to_owned());
-        tokio::task::spawn_blocking(move || process::install::find(&directory, &version))
+        let (directory, contract) = (self.shared().install_dir.clone(), self.shared().contract);
+        tokio::task::spawn_blocking(move || managed(contract, &directory))
             .await
             .ok()
             .flatten()
