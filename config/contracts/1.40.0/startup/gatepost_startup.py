@@ -17,6 +17,7 @@ import sys
 import threading
 
 from gatepost_control import Control
+from gatepost_history import keep_waiting_calls
 from gatepost_latch import install_latch, is_installed
 from gatepost_process import (
     forbid_dumps,
@@ -88,6 +89,7 @@ def main():
     drop_workspace_content()
     only_reviewed_conversations()
     install_latch(control)
+    keep_waiting_calls()
     control.send(
         {
             "announce": {
