@@ -38,6 +38,7 @@ pub(super) fn server_killed(scene: &Scene) {
     assert_eq!(told, ["server_ready", "server_ended", "server_ready"]);
     session.approve_to_end(&again);
     marker.assert_runs(1);
+    assert_whole_history(scene);
 
     // What was sent to the server that is gone may have run: it is never sent again.
     let receipt: Receipt = typed(&deciding.join().unwrap(), &[200, 202]);
@@ -57,6 +58,7 @@ pub(super) fn server_killed(scene: &Scene) {
     }
     running.reject(&doubtful);
     running.turn("say: going on");
+    assert_whole_history(scene);
     std::thread::sleep(SETTLE);
     begun.assert_runs(1);
     ended.assert_absent();
@@ -84,12 +86,30 @@ pub(super) fn daemon_restarted(scene: &mut Scene) {
     marker.assert_absent();
     session.approve_to_end(&again);
     marker.assert_runs(1);
+    assert_whole_history(scene);
     // The next one is asked for as well.
     let next = session.propose(&marker.directive());
     std::thread::sleep(SETTLE);
     marker.assert_runs(1);
     session.approve_to_end(&next);
     marker.assert_runs(2);
+}
+
+/// The model was last shown each answer after its call: otherwise providers refuse, and the session is stuck.
+fn assert_whole_history(scene: &Scene) {
+    let requests = scene.model().requests();
+    let messages = requests.last().unwrap()["messages"].as_array().unwrap();
+    let mut called = Vec::new();
+    let mut answers = 0;
+    for message in messages {
+        let calls = message["tool_calls"].as_array().map(Vec::as_slice).unwrap_or_default();
+        called.extend(calls.iter().map(|call| &call["id"]));
+        if message["role"] == "tool" {
+            answers += 1;
+            assert!(called.contains(&&message["tool_call_id"]), "an answer without its call: {messages:#?}");
+        }
+    }
+    assert!(answers > 0, "no answer was shown: {messages:#?}");
 }
 
 /// Writes another policy into every file that holds the reviewed one; how many there were.
