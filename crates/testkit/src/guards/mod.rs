@@ -47,6 +47,12 @@ impl Guard {
         Self::ALL.into_iter().find(|guard| guard.as_str() == word)
     }
 
+    /// Whether it stands in this text of a start-up module, all files together.
+    #[must_use]
+    pub fn stands_in(self, startup_module: &str) -> bool {
+        startup_module.contains(self.lines().0)
+    }
+
     /// The lines of the module that are the guard, and what stands there without it.
     const fn lines(self) -> (&'static str, &'static str) {
         match self {
@@ -117,7 +123,11 @@ mod tests {
             assert!(others.all(|other| contains(&changed, other.lines().0)), "{guard:?} took another along");
             assert_eq!(Guard::parse(guard.as_str()), Some(guard));
         }
-        assert!(without(&Guard::ALL, &borrowed(&reviewed)).is_ok());
+        let whole = |files: &[(String, String)]| files.iter().map(|(_, text)| text.as_str()).collect::<String>();
+        let none = without(&Guard::ALL, &borrowed(&reviewed)).unwrap();
+        for guard in Guard::ALL {
+            assert!(guard.stands_in(&whole(&reviewed)) && !guard.stands_in(&whole(&none)), "{guard:?}");
+        }
         assert_eq!(Guard::parse("everything"), None);
     }
 

@@ -64,6 +64,7 @@ pub(crate) fn play(stage: &Stage, plan: &Plan, name: &str, summary: &mut Summary
         sequence.known().sessions.push(id);
     }
     stage.note_server()?;
+    stage.check_latch()?;
     for step in &plan.steps {
         sequence.step(step, summary)?;
     }

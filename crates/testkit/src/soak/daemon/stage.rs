@@ -3,6 +3,7 @@
 use super::super::marks::Marks;
 use crate::daemon::{Client, Daemon, Home, Setup, built_binary, gatepost_binary};
 use crate::failure::{Doing, Failure, Outcome};
+use crate::guards::Guard;
 use crate::model::ScriptedModel;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -17,6 +18,7 @@ const REPLY_LIMIT: Duration = Duration::from_secs(180);
 
 /// Everything that outlives a sequence.
 pub(crate) struct Stage {
+    latch: bool,
     _model: ScriptedModel,
     _binary: TempDir,
     home: Home,
@@ -48,6 +50,7 @@ impl Stage {
         let client = daemon.client().clone().with_timeout(REPLY_LIMIT);
         let workspace = home.workspace().canonicalize().doing("no workspace")?;
         Ok(Self {
+            latch,
             _model: model,
             _binary: directory,
             home,
@@ -114,6 +117,22 @@ impl Stage {
         let list = self.client.get("/v1/sessions")?.expect_status(200)?;
         let sessions = list["sessions"].as_array().into_iter().flatten();
         Ok(sessions.filter_map(|session| session["session_id"].as_str().map(str::to_owned)).collect())
+    }
+
+    /// Whether the module inside the server is the one that this run is about.
+    ///
+    /// # Errors
+    /// When the latch is there and should not be, or the other way round.
+    pub(crate) fn check_latch(&self) -> Outcome<()> {
+        let bindings = std::fs::read_dir(self.home.state().join("bindings")).doing("no server was started")?;
+        for binding in bindings.flatten() {
+            let files = std::fs::read_dir(binding.path().join("startup")).doing("no start-up module")?;
+            let texts = files.flatten().filter_map(|file| std::fs::read_to_string(file.path()).ok());
+            if Guard::Latch.stands_in(&texts.collect::<String>()) == self.latch {
+                return Ok(());
+            }
+        }
+        Err(Failure::new("the server was started with another start-up module than this run is about"))
     }
 
     /// A new session.
