@@ -138,7 +138,7 @@ impl Session {
             return self.settle_failure(&mut receipt, &error).await;
         }
         let result = json!({"approval_id": approval_id});
-        if self.wait_answered(server, &event_ids).await? {
+        if self.wait_answered(&event_ids).await? {
             receipt.step_outcome(StepState::Done, None).await?;
             self.mark_answered(&event_ids).await?;
             return receipt.finish(ReceiptState::Applied, None, result).await;
@@ -148,18 +148,14 @@ impl Session {
         receipt.finish(ReceiptState::OutcomeUnknown, Some(&unseen), result).await
     }
 
-    async fn wait_answered(
-        self: &Arc<Self>,
-        server: &Arc<VerifiedServer>,
-        event_ids: &[String],
-    ) -> Result<bool, Refusal> {
+    async fn wait_answered(&self, event_ids: &[String]) -> Result<bool, Refusal> {
         let mut changes = self.watch_changes();
         let deadline = tokio::time::Instant::now() + REJECT_EVIDENCE_WAIT;
-        self.pull(server).await?;
         loop {
             if self.answered(event_ids)?.len() == event_ids.len() {
                 return Ok(true);
             }
+            // Read by what follows the session anyway, so that it is read once.
             self.mark_stale();
             match tokio::time::timeout_at(deadline, changes.changed()).await {
                 Ok(Ok(())) => {}
