@@ -1,8 +1,9 @@
 //! A daemon whose Agent Server is the fake one.
 
 use gatepost_tests::Scene;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tempfile::TempDir;
+use testkit::Outcome;
 use testkit::daemon::{SERVER_VERSION, Setup};
 use testkit::fake_server::{Plan, install, routes_asked, set_plan};
 
@@ -30,11 +31,16 @@ pub(crate) struct Faked {
 impl Faked {
     /// A server that follows this plan and runs what is let through.
     pub(crate) fn new(plan: Plan) -> Self {
-        let directory = tempfile::Builder::new().prefix("gp-env-").tempdir().unwrap();
-        let executable = install(directory.path(), SERVER_VERSION).unwrap();
-        let faked = Self { directory, executable };
+        let faked = Self::of(|directory| install(directory, SERVER_VERSION));
         faked.follow(plan);
         faked
+    }
+
+    /// A server that was laid out in another way.
+    pub(crate) fn of(lay_out: impl FnOnce(&Path) -> Outcome<PathBuf>) -> Self {
+        let directory = tempfile::Builder::new().prefix("gp-env-").tempdir().unwrap();
+        let executable = lay_out(directory.path()).unwrap();
+        Self { directory, executable }
     }
 
     /// Follows another plan from now on.
