@@ -54,10 +54,10 @@ pub(super) fn bounded(scene: &Scene) {
     session.turn("say: a first turn");
     let safe = session.snapshot().choices.rewind.pop().unwrap().event_id;
     let nothing_waits = || {
+        session.wait_quiet();
         if let Some(shown) = session.pending() {
             session.reject(&shown);
         }
-        session.wait_quiet();
     };
     let batch = || session.pending().unwrap_or_else(|| session.propose(&marker.directive()));
 
