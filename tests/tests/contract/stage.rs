@@ -4,6 +4,7 @@ use super::talk::Talk;
 use super::upstream::Upstream;
 use agent_contract::{Client, Contract, LlmProfile, NewConversation, ProfileName, SessionId, SetupClient};
 use host::{Secret, Spawner};
+use process::install::Installed;
 use process::launch::{Control, LaunchSpec, OwnedServer, Program, data_dir, launch};
 use process::own::inspect_executable;
 use rules::redact::Redactor;
@@ -13,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use testkit::daemon::{processes_of, shared_install};
+use testkit::daemon::{built_binary, processes_of, shared_install};
 use testkit::fake_server::{self, Plan};
 use testkit::model::ScriptedModel;
 
@@ -78,9 +79,19 @@ pub(crate) fn profile_name(name: &str) -> ProfileName {
     ProfileName::parse(name).unwrap()
 }
 
+/// Builds and installs everything before anything is launched: this process then ends whatever falls to it.
+fn prepared() -> &'static Installed {
+    static PREPARED: OnceLock<Installed> = OnceLock::new();
+    PREPARED.get_or_init(|| {
+        built_binary("testkit", "fake-agent-server").unwrap();
+        process::install::find(&shared_install().unwrap(), VERSION).unwrap()
+    })
+}
+
 fn program(kind: Kind, root: &Path) -> Program {
+    let installed = prepared();
     match kind {
-        Kind::Real => Program::Managed(process::install::find(&shared_install().unwrap(), VERSION).unwrap()),
+        Kind::Real => Program::Managed(installed.clone()),
         Kind::Fake => {
             let directory = root.join("env");
             let executable = fake_server::install(&directory, VERSION).unwrap();

@@ -180,16 +180,6 @@ impl Talk {
         }
     }
 
-    /// Waits until an action's observation stands in the log.
-    pub(crate) async fn until_observed(&self, action_id: &str) {
-        let begun = Instant::now();
-        let observed = LogEventKind::Observation { action_id: action_id.to_owned() };
-        while !self.events().await.iter().any(|event| event.kind == observed) {
-            assert!(begun.elapsed() < TURN_LIMIT, "{action_id} was not answered: {}", self.told().await);
-            tokio::time::sleep(LOOK).await;
-        }
-    }
-
     /// Posts a message with `run`, and waits for the end of its turn.
     pub(crate) async fn turn(&self, text: &str, wanted: ExecutionStatus) {
         let before = self.events().await.len();
