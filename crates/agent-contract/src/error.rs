@@ -113,6 +113,23 @@ impl ContractError {
         }
     }
 
+    /// Whether the server answered at all, well or not: whatever the request began had begun by then.
+    pub fn was_answered(&self) -> bool {
+        match self {
+            Self::Redirect { .. }
+            | Self::Status { .. }
+            | Self::TooLarge { .. }
+            | Self::Malformed { .. }
+            | Self::Declined { .. } => true,
+            Self::Identifier { .. }
+            | Self::OutsideContract { .. }
+            | Self::GrantMismatch { .. }
+            | Self::Unreachable { .. }
+            | Self::Timeout { .. }
+            | Self::ConnectionLost { .. } => false,
+        }
+    }
+
     /// The status with which the server definitely answered that it did not do it: a 4xx, or a 200 that says so. After
     /// a failure within the server, an unexpected success, a lost connection or an answer that cannot be read there is
     /// none, and a mutation may have happened all the same.

@@ -69,7 +69,7 @@ impl Cli {
     }
 }
 
-/// Every command. The binary carries out the first three; [`crate::client::run`] the rest.
+/// Every command. The binary carries out the first four; [`crate::client::run`] the rest.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// The whole job with a scripted model: no configuration, no account
@@ -79,6 +79,8 @@ pub enum Command {
     /// Install, list or verify the managed Agent Server
     #[command(subcommand, arg_required_else_help = false)]
     Server(ServerCommand),
+    /// Check the machine, the configuration, the install and the daemon; each finding with its remedy
+    Doctor(DoctorArgs),
     /// A command for a running daemon.
     #[command(flatten)]
     Client(ClientCommand),
@@ -99,6 +101,14 @@ pub struct ServeArgs {
     /// states of their own (the demonstration, tests) can then use one install.
     #[arg(long, hide = true, value_name = "DIR", value_parser = values::path)]
     pub install_dir: Option<PathBuf>,
+}
+
+/// Arguments of `doctor`.
+#[derive(Debug, Clone, Args)]
+pub struct DoctorArgs {
+    /// Write the findings, versions, settings and ends of the servers' logs, redacted, into this new file (mode 0600).
+    #[arg(long, value_name = "FILE", value_parser = values::path)]
+    pub bundle: Option<PathBuf>,
 }
 
 /// What to do with the managed Agent Server.

@@ -1,6 +1,6 @@
 //! The command line of gatepost: what may be typed, and the client half of it, which talks to the daemon over its Unix socket.
 //!
-//! The binary parses with [`parse`], matches on [`Command`], carries out `demo`, `serve` and `server` itself, and hands a
+//! The binary parses with [`parse`], matches on [`Command`], carries out `demo`, `serve`, `server` and `doctor` itself, and hands a
 //! [`ClientCommand`] to [`client::run`].
 //!
 //! # Output
@@ -22,7 +22,7 @@ pub mod sanitize;
 mod token;
 mod transport;
 
-pub use args::{Cli, ClientCommand, Command, DemoArgs, ServeArgs, ServerCommand};
+pub use args::{Cli, ClientCommand, Command, DemoArgs, DoctorArgs, ServeArgs, ServerCommand};
 pub use client::{ClientContext, Console};
 pub use daemon::Daemon;
 pub use failure::{Failure, conclude};

@@ -154,6 +154,7 @@ fn the_binary_s_own_commands_parse() {
         &["server", "install", "--version", "1.40.0"],
         &["server", "list"],
         &["server", "verify"],
+        &["doctor", "--bundle", "/b", "--json"],
     ] {
         let arguments = std::iter::once("gatepost").chain(words.iter().copied());
         let cli::ParseOutcome::Run(parsed) = cli::parse(arguments, &mut Kept::default(), &mut Kept::default()) else {

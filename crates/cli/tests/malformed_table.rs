@@ -77,4 +77,7 @@ const MALFORMED: &[(&str, &[&str])] = &[
     ("version that is a path", &["server", "verify", "--version", "../1.40.0"]),
     ("version of two parts", &["server", "install", "--version", "1.40"]),
     ("demo with a session", &["demo", "0b23a082"]),
+    ("doctor with a session", &["doctor", "0b23a082"]),
+    ("doctor with a bundle and no file", &["doctor", "--bundle"]),
+    ("doctor with an empty file", &["doctor", "--bundle", ""]),
 ];

@@ -1,10 +1,11 @@
-//! The gatepost program: parses, then carries out `demo`, `serve` and `server` itself and hands every other command to the
-//! command line's client.
+//! The gatepost program: parses, then carries out `demo`, `serve`, `server` and `doctor` itself and hands every other
+//! command to the command line's client.
 //!
 //! A library, so that tests can link the same daemon with a guard taken out. The shipped binary is `main.rs`, which takes
 //! out nothing.
 
 mod demo;
+mod doctor;
 mod places;
 mod progress;
 mod serve;
@@ -48,6 +49,7 @@ fn dispatch(cli: &Cli, places: &Places, in_force: ContractInForce) -> ExitCode {
         Command::Demo(args) => conclude(cli, &demo::run(places, args, look(cli))),
         Command::Serve(args) => conclude(cli, &serve::run(places, args, in_force)),
         Command::Server(command) => conclude(cli, &server::run(places, command, look(cli))),
+        Command::Doctor(args) => conclude(cli, &doctor::run(places, args, look(cli))),
     }
 }
 

@@ -10,6 +10,7 @@
 //! | [`lock`] | one holder at a time, across processes |
 //! | [`sign`] | an Ed25519 key of our own, random words |
 //! | [`hygiene`] | hardening of the calling process |
+//! | [`kernel`] | what the running kernel offers for confinement |
 //! | [`spawn`], [`child`] | starting a process, and holding on to it |
 //! | [`tree`], [`reap`] | ending what a dead process left behind |
 //! | [`listener`], [`memfile`], [`control`] | descriptors to hand to a child |
@@ -32,6 +33,7 @@ mod platform {
     pub(crate) mod ancestry;
     pub(crate) mod child_setup;
     pub mod hygiene;
+    pub mod kernel;
     pub mod memfile;
     pub mod peer;
     pub(crate) mod pidfd;
@@ -46,6 +48,7 @@ mod platform {
 mod platform {
     pub(crate) mod child_setup;
     pub mod hygiene;
+    pub mod kernel;
     pub mod memfile;
     pub mod peer;
     pub(crate) mod pidfd;
@@ -58,7 +61,7 @@ mod platform {
     }
 }
 
-pub use platform::{hygiene, memfile, peer, reap, tree};
+pub use platform::{hygiene, kernel, memfile, peer, reap, tree};
 
 pub use child::{ChildProcess, ExitStatus, Signal};
 pub use secret::Secret;

@@ -133,6 +133,14 @@ fn read_hex_secret(path: &Path, random_bytes: usize) -> Result<Secret, SecureFsE
 }
 
 /// Opens a private file and returns its size in bytes.
+/// Checks a file as [`read_private`] does, reads nothing of it, and returns its size in bytes.
+///
+/// # Errors
+/// What is wrong with the file, with the remedy.
+pub fn inspect_private(path: &Path) -> Result<u64, SecureFsError> {
+    open_private(path).map(|(_, size_bytes)| size_bytes)
+}
+
 fn open_private(path: &Path) -> Result<(File, u64), SecureFsError> {
     // NONBLOCK: opening a pipe put in the file's place must not hang.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;

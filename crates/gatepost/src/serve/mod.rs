@@ -19,6 +19,8 @@ use crate::signals::StopSignals;
 use door::{Door, OwnUserOnly};
 use open::Opened;
 
+pub(crate) use open::{PROVED, VERSION};
+
 /// How long every server may take to end, beyond which they are killed.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(60);
 /// How long tasks may take to end once nothing is left for them to do.

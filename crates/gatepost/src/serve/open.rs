@@ -22,9 +22,9 @@ use crate::places::{self, Places};
 use crate::server::reviewed;
 
 /// Version of gatepost.
-pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The level of confinement that is proved.
-const PROVED: ConfinementLevel = ConfinementLevel::Weak;
+pub(crate) const PROVED: ConfinementLevel = ConfinementLevel::Weak;
 /// Random bytes of the key of what servers store, and of the owner's token.
 const KEY_BYTES: usize = 32;
 /// Keeps two daemons off one state, whatever sockets they have.

@@ -2,7 +2,7 @@
 
 pub(crate) mod install;
 mod list;
-mod verify;
+pub(crate) mod verify;
 
 use agent_contract::Contract;
 use cli::{Failure, ServerCommand};

@@ -33,7 +33,10 @@ pub(super) fn run(request: &InstallRequest<'_>, look: Look) -> Result<Value, Fai
 }
 
 /// Verifies, with a word now and then: half a gigabyte is read.
-fn verified(installed: &Installed, look: Look) -> Result<VerifyReport, Failure> {
+///
+/// # Errors
+/// No thread could be had for it.
+pub(crate) fn verified(installed: &Installed, look: Look) -> Result<VerifyReport, Failure> {
     let lost = |why: &str| Failure::new(ExitCode::Failed, "system", why);
     let began = Instant::now();
     let (answer, answered) = channel();

@@ -147,7 +147,9 @@ pub(crate) fn discover(
 
 /// Find an interpreter as the installer does, with this process's own environment.
 pub fn find_python(configured: Option<&Path>) -> Result<Python, PythonNotFound> {
-    discover(configured, None, &Environment::of_this_process())
+    let environment = Environment::of_this_process();
+    let uv = environment.on_path("uv").into_iter().next();
+    discover(configured, uv.as_deref(), &environment)
 }
 
 #[cfg(test)]

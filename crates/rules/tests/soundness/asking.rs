@@ -118,7 +118,7 @@ impl World {
         let approval = named.and_then(|named| self.identity(at, named)).unwrap_or_default();
         let blind = !guards.pending && !matches!(ask, Ask::Accept(_));
         let branch = if blind { active_branch(&[], None).expect("empty") } else { reading.branch() };
-        let sent = if guards.sent { session.sent.names().into_iter().collect() } else { Default::default() };
+        let sent = if guards.sent { session.sent.names() } else { Default::default() };
         // Whoever calls the server directly does not wait for anything.
         let alone = self.setup.driver == Driver::Gatepost;
         let quiet = if guards.quiet && alone { session.quiet.state() } else { QuietState::Quiet };

@@ -1,5 +1,6 @@
 //! Breadth first by the number of operations: whatever goes on by itself between two of them is followed to its end.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::mem::{Discriminant, discriminant};
 use std::time::{Duration, Instant};
@@ -34,8 +35,8 @@ struct Explorer<'a> {
     looked_for: &'a dyn Fn(&Violation) -> bool,
     reached: HashMap<u128, Reached>,
     kinds: HashSet<Discriminant<Move>>,
-    layer: VecDeque<World>,
-    next: VecDeque<World>,
+    layer: VecDeque<(u128, World)>,
+    next: VecDeque<(u128, World)>,
 }
 
 type Broken = (Violation, Option<Move>);
@@ -46,13 +47,12 @@ pub(crate) fn explore(setup: Setup, depth: usize, looked_for: impl Fn(&Violation
     let begun = Instant::now();
     let first = World::new(setup);
     let reached = HashMap::from([(first.digest(), Reached { from: 0, by: None })]);
-    let (layer, next, kinds) = (VecDeque::from([first]), VecDeque::new(), HashSet::new());
+    let (layer, next, kinds) = (VecDeque::from([(first.digest(), first)]), VecDeque::new(), HashSet::new());
     let mut explorer = Explorer { looked_for: &looked_for, reached, kinds, layer, next };
     let (mut by_depth, mut found) = (Vec::new(), None);
     for done in 0..=depth {
         let before = by_depth.iter().sum::<usize>();
-        while let Some(world) = explorer.layer.pop_front() {
-            let digest = world.digest();
+        while let Some((digest, world)) = explorer.layer.pop_front() {
             if let Err((violation, by)) = explorer.expand(&world, digest, done < depth) {
                 found = Some((violation, explorer.path(digest, by)));
                 break;
@@ -96,10 +96,10 @@ impl Explorer<'_> {
         self.kinds.insert(discriminant(&step));
         after.forget();
         let digest = after.digest();
-        if !self.reached.contains_key(&digest) {
-            self.reached.insert(digest, Reached { from, by: Some(step) });
+        if let Entry::Vacant(place) = self.reached.entry(digest) {
+            place.insert(Reached { from, by: Some(step) });
             let queue = if step.is_operation() { &mut self.next } else { &mut self.layer };
-            queue.push_back(after);
+            queue.push_back((digest, after));
         }
         Ok(true)
     }

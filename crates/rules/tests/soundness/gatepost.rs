@@ -1,13 +1,10 @@
 //! What gatepost holds of a session in memory and in its ledger, and how it reads.
 
-use std::collections::BTreeSet;
-
 use rules::log::ExecutionStatus as Status;
 use rules::quiet::{QuietState, QuietTracker};
-use rules::tripwire::unexplained;
 
 use crate::ground::Ground;
-use crate::log::{EventId, FORK_BASE, Ids, Kind, name};
+use crate::log::{EventId, Ids, Kind};
 use crate::operations::Locked;
 use crate::reading::read;
 use crate::sending::{Sent, Unlocked};
@@ -137,12 +134,13 @@ impl Session {
 
     fn consequences(&mut self, server: &Conversation, start: u8, guards: Guards, ground: &mut Ground) {
         if std::mem::take(&mut self.watch) {
-            self.blocked |= self.trips(server);
+            let reading = read(&server.log[..self.read], self.leaf, false);
+            self.blocked |= reading.trips(self.sent, server.is_fork());
         }
         let reading = read(&server.log[..self.read], self.leaf, !guards.matcher);
         let over = self.quiet.is_quiet() && server.phase == Phase::Idle;
         self.open.retain(|ids| {
-            let answered = (0..128).filter(|id| ids.has(*id)).all(|id| reading.is_answered(id));
+            let answered = ids.each().all(|id| reading.is_answered(id));
             let closed = answered || over;
             if closed && guards.revoked {
                 ground.grants = ground.grants.without(*ids);
@@ -152,16 +150,6 @@ impl Session {
         if let (Some(head), true) = (self.leaf, self.waits(&reading.batch)) {
             self.note_offer(Offer { start, head });
         }
-    }
-
-    /// The tripwire.
-    fn trips(&self, server: &Conversation) -> bool {
-        let reading = read(&server.log[..self.read], self.leaf, false);
-        let own = if server.is_fork() { FORK_BASE } else { 0 };
-        let copied = server.log.iter().filter(|entry| entry.id < own);
-        let baseline: BTreeSet<String> = copied.map(|entry| name(entry.id)).collect();
-        let sent = self.sent.names().into_iter().collect();
-        !unexplained(reading.events(), &baseline, &sent).is_empty()
     }
 
     /// Whether this batch waits for a decision, as far as gatepost knows.
@@ -192,16 +180,16 @@ impl Session {
             QuietState::AwaitingStart => 1,
             QuietState::AwaitingEnd => 2,
         };
-        into.extend([self.read as u8, self.leaf.unwrap_or(u8::MAX), self.status as u8, quiet]);
-        into.extend([self.queue, u8::from(self.blocked), self.offers.len() as u8, self.open.len() as u8]);
+        into.extend_from_slice(&[self.read as u8, self.leaf.unwrap_or(u8::MAX), self.status as u8, quiet]);
+        into.extend_from_slice(&[self.queue, u8::from(self.blocked), self.offers.len() as u8, self.open.len() as u8]);
         for offer in &self.offers {
-            into.extend([u8::from(offer.start == start), offer.head]);
+            into.extend_from_slice(&[u8::from(offer.start == start), offer.head]);
         }
         for ids in self.open.iter().chain([&self.sent]) {
-            into.extend(ids.0.to_le_bytes());
+            into.extend_from_slice(&ids.0.to_le_bytes());
         }
         Locked::encode(self.locked, start, into);
-        into.extend([self.unlocked.map_or(0, |stage| 1 + stage as u8), self.late.len() as u8]);
-        self.late.iter().for_each(|sent| into.extend(sent.code()));
+        into.extend_from_slice(&[self.unlocked.map_or(0, |stage| 1 + stage as u8), self.late.len() as u8]);
+        self.late.iter().for_each(|sent| into.extend_from_slice(&sent.code()));
     }
 }

@@ -95,7 +95,7 @@ impl Ground {
 
     pub(crate) fn encode(&self, into: &mut Vec<u8>) {
         for set in [self.grants, self.approved, self.executed, self.cut] {
-            into.extend(set.0.to_le_bytes());
+            into.extend_from_slice(&set.0.to_le_bytes());
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The server's append-only log, small enough to be compared, and its translation into what `rules` reads.
 
+use std::collections::BTreeSet;
+
 use rules::log::{ActionRecord, ExecutionStatus, ExemptKind, LogEvent, LogEventKind};
 use serde_json::json;
 
@@ -38,8 +40,16 @@ impl Ids {
     pub(crate) fn is_empty(self) -> bool {
         self.0 == 0
     }
-    pub(crate) fn names(self) -> Vec<String> {
-        (0..128).filter(|id| self.has(*id)).map(name).collect()
+    pub(crate) fn each(self) -> impl Iterator<Item = EventId> {
+        let mut left = self.0;
+        std::iter::from_fn(move || {
+            let id = left.trailing_zeros() as EventId;
+            left &= left.wrapping_sub(1);
+            (id < 128).then_some(id)
+        })
+    }
+    pub(crate) fn names(self) -> BTreeSet<String> {
+        self.each().map(name).collect()
     }
 }
 
@@ -98,7 +108,7 @@ impl Entry {
             Kind::Status(status) => (9, status as u8),
             Kind::Note => (10, 0),
         };
-        into.extend([tag, value, self.id, self.parent.unwrap_or(u8::MAX)]);
+        into.extend_from_slice(&[tag, value, self.id, self.parent.unwrap_or(u8::MAX)]);
     }
 }
 

@@ -51,6 +51,16 @@ fn holds(name: &str, setup: Setup, usual: usize, kinds: usize) {
     assert_eq!(explored.kinds.len(), kinds, "{name}: not every kind of move was made");
 }
 
+/// However many operations there are: nothing new is reached after some number of them.
+#[test]
+fn every_state_there_is_with_few_replies() {
+    let setup = Setup { replies: Replies::Plain, max_actions: 2, ..Setup::GATE };
+    let explored = explore(setup, 40, |_| true);
+    println!("few replies: {} states, by operations {:?}, {:.1?}", explored.states, explored.by_depth, explored.took);
+    assert!(explored.found.is_none(), "{:?}", explored.found);
+    assert_eq!(explored.by_depth.last(), Some(&0), "it has no end");
+}
+
 #[test]
 fn gate_and_latch_together() {
     holds("gate and latch", Setup::FULL, DEPTH, 16);

@@ -29,7 +29,7 @@ pub(crate) enum Locked {
 
 impl Locked {
     pub(crate) fn encode(this: Option<Self>, start: u8, into: &mut Vec<u8>) {
-        into.extend(match this {
+        into.extend_from_slice(&match this {
             None => [0, 0, 0],
             Some(Self::Settling(Intent::Prompt)) => [1, 0, 0],
             Some(Self::Settling(Intent::Accept(offer))) => [2, u8::from(offer.start == start), offer.head],

@@ -21,7 +21,7 @@ impl Session {
         receipt.step_intent("interrupt").await?;
         let outcome = server.client().interrupt(self.id()).await;
         if outcome.is_ok() {
-            self.note_interrupted(server).await;
+            self.note_nothing_begins(server).await;
         }
         self.settle_call(&mut receipt, outcome, json!({"cancelled_prompts": cancelled})).await
     }
@@ -45,25 +45,6 @@ impl Session {
         let mut receipt = OpenReceipt::create(&self.shared().records, record).await?;
         let cancelled = self.cancel_queue().await?;
         receipt.finish(ReceiptState::Applied, None, json!({"cancelled_prompts": cancelled})).await
-    }
-
-    /// After an interrupt a run that was never seen to begin will not begin: without this, a session whose last call did
-    /// nothing would never be quiet again.
-    async fn note_interrupted(self: &Arc<Self>, server: &Arc<VerifiedServer>) {
-        if self.wait_settled(server).await.is_err() || self.observe(server).await.is_err() {
-            return;
-        }
-        let ended = {
-            let mut state = self.state();
-            let ended = state.status.is_terminal();
-            if ended {
-                state.quiet.note_step_over();
-            }
-            ended
-        };
-        if ended && let Err(refusal) = self.after_change(server).await {
-            tracing::warn!(session = self.id().as_str(), %refusal, "the interrupt's consequences could not be recorded");
-        }
     }
 
     /// Closes every queued prompt's receipt; says how many there were.

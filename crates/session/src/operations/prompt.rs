@@ -122,10 +122,17 @@ impl Session {
             Err(error) => match upstream::failure(error) {
                 Failure::NotSent | Failure::Refused => self.state().quiet.note_step_over(),
                 Failure::Unknown => {
+                    let answered = error.was_answered();
                     if self.message_arrived(server, before, text).await {
                         receipt.step_outcome(StepState::Done, None).await?;
-                        return receipt.finish(ReceiptState::Applied, None, json!({"evidence": "event_log"})).await;
+                        receipt.finish(ReceiptState::Applied, None, json!({"evidence": "event_log"})).await?;
+                    } else {
+                        self.settle_failure(receipt, error).await?;
                     }
+                    if answered {
+                        self.note_nothing_begins(server).await;
+                    }
+                    return Ok(());
                 }
             },
         }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use agent_contract::ContractError;
 use rules::log::ExecutionStatus;
 use rules::refusal::{Refusal, RefusalCode};
 use serde_json::{Value, json};
@@ -72,11 +73,16 @@ impl Session {
         receipt.step_intent("run").await?;
         self.state().quiet.note_step_call();
         let outcome = server.client().run(grant, self.id()).await;
+        let answered_badly = outcome.as_ref().is_err_and(ContractError::was_answered);
         if outcome.as_ref().is_err_and(|error| !error.may_have_been_sent()) {
             self.state().quiet.note_step_over();
         }
         self.mark_stale();
-        self.settle_call(&mut receipt, outcome, Value::Null).await
+        self.settle_call(&mut receipt, outcome, Value::Null).await?;
+        if answered_badly {
+            self.note_nothing_begins(server).await;
+        }
+        Ok(())
     }
 
     pub(crate) async fn compact(self: &Arc<Self>, server: &Arc<VerifiedServer>, ask: &Ask) -> Result<(), Refusal> {
@@ -88,8 +94,9 @@ impl Session {
         receipt.step_intent("condense").await?;
         self.state().quiet.note_step_call();
         let outcome = server.client().condense(grant, self.id()).await;
-        if outcome.is_ok() || outcome.as_ref().is_err_and(|error| error.refused_status().is_some()) {
-            // It takes its step before it answers.
+        let is_over = |error: &ContractError| error.was_answered() || !error.may_have_been_sent();
+        if outcome.is_ok() || outcome.as_ref().is_err_and(is_over) {
+            // It takes its step before it answers, well or not.
             self.state().quiet.note_step_over();
         }
         self.mark_stale();

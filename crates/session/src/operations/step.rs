@@ -91,6 +91,26 @@ impl Session {
         }
     }
 
+    /// Once the server has answered an interrupt, or a step-causing call in whatever way, a run that is neither under way nor
+    /// was seen to begin will not begin: without this, a session whose last call did nothing would never be quiet again.
+    pub(crate) async fn note_nothing_begins(self: &Arc<Self>, server: &Arc<VerifiedServer>) {
+        if self.wait_settled(server).await.is_err() || self.observe(server).await.is_err() {
+            return;
+        }
+        let ended = {
+            let mut state = self.state();
+            let ended = state.status.is_terminal();
+            if ended {
+                state.quiet.note_step_over();
+            }
+            ended
+        };
+        if ended && let Err(refusal) = self.after_change(server).await {
+            tracing::warn!(session = self.id().as_str(), %refusal, "what follows from it could not be recorded");
+        }
+        self.mark_stale();
+    }
+
     /// Records what came of a call, and closes the receipt with it.
     pub(crate) async fn settle_call(
         self: &Arc<Self>,

@@ -121,6 +121,7 @@ fn each(
         summary.sequences += 1;
         for (kind, detail) in &played.oddities {
             summary.add_oddity(sequence, kind, detail, &played.history);
+            tell(&format!("sequence {sequence}: {kind}: {detail}\n{}", played.history.join("\n")));
         }
         tell(&progress(sequence, &played.evidence, started));
         kept.push(Kept { sequence, evidence: played.evidence, history: played.history });
