@@ -62,6 +62,17 @@ pub(crate) async fn a_run_while_running_is_refused(stage: Arc<Stage>) {
     talk.turn_ends(before, ExecutionStatus::Finished).await;
 }
 
+/// Answered with success, without effect: that is why an accept waits until the last run has ended.
+pub(crate) async fn an_accept_while_running_does_nothing(stage: Arc<Stage>) {
+    let talk = stage.talk().await;
+    let before = talk.events().await.len();
+    talk.say("slow 2000: say: once").await;
+    talk.until_running().await;
+    talk.answer(true).await;
+    talk.turn_ends(before, ExecutionStatus::Finished).await;
+    assert_eq!(talk.agent_texts().await, ["once"]);
+}
+
 pub(crate) async fn an_accept_with_nothing_pending_starts_a_turn(stage: Arc<Stage>) {
     let talk = stage.talk().await;
     talk.propose("run: true").await;

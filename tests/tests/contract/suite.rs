@@ -56,6 +56,7 @@ pub(crate) async fn run(stage: Stage) {
         steps::one_accept_runs_every_call_of_a_reply,
         steps::a_run_on_a_finished_conversation_does_nothing,
         steps::a_run_while_running_is_refused,
+        steps::an_accept_while_running_does_nothing,
         steps::an_accept_with_nothing_pending_starts_a_turn,
         steps::a_lone_finish_or_think_never_waits,
         steps::bad_arguments_are_answered_by_tool_call_id,
