@@ -1,7 +1,7 @@
 //! Breadth first by the number of operations: whatever goes on by itself between two of them is followed to its end.
 
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::mem::{Discriminant, discriminant};
 use std::time::{Duration, Instant};
 
@@ -10,6 +10,9 @@ use crate::ground::Violation;
 use crate::moves::Move;
 use crate::setup::Setup;
 use crate::world::World;
+
+/// More states than this are not kept: an exploration that comes so far fails.
+const MAX_STATES: usize = 20_000_000;
 
 /// What an exploration came to.
 #[derive(Debug)]
@@ -21,6 +24,8 @@ pub(crate) struct Explored {
     pub(crate) took: Duration,
     /// The kinds of moves that were made at least once.
     pub(crate) kinds: HashSet<Discriminant<Move>>,
+    /// What the states at rest are like, whatever led to them.
+    pub(crate) rests: BTreeSet<Vec<u8>>,
     /// The first broken promise that was looked for, and the shortest way to it.
     pub(crate) found: Option<(Violation, Vec<Move>)>,
 }
@@ -35,6 +40,7 @@ struct Explorer<'a> {
     looked_for: &'a dyn Fn(&Violation) -> bool,
     reached: HashMap<u128, Reached>,
     kinds: HashSet<Discriminant<Move>>,
+    rests: BTreeSet<Vec<u8>>,
     layer: VecDeque<(u128, World)>,
     next: VecDeque<(u128, World)>,
 }
@@ -48,7 +54,7 @@ pub(crate) fn explore(setup: Setup, depth: usize, looked_for: impl Fn(&Violation
     let first = World::new(setup);
     let reached = HashMap::from([(first.digest(), Reached { from: 0, by: None })]);
     let (layer, next, kinds) = (VecDeque::from([(first.digest(), first)]), VecDeque::new(), HashSet::new());
-    let mut explorer = Explorer { looked_for: &looked_for, reached, kinds, layer, next };
+    let mut explorer = Explorer { looked_for: &looked_for, reached, kinds, rests: BTreeSet::new(), layer, next };
     let (mut by_depth, mut found) = (Vec::new(), None);
     for done in 0..=depth {
         let before = by_depth.iter().sum::<usize>();
@@ -64,7 +70,14 @@ pub(crate) fn explore(setup: Setup, depth: usize, looked_for: impl Fn(&Violation
             break;
         }
     }
-    Explored { states: explorer.reached.len(), by_depth, took: begun.elapsed(), kinds: explorer.kinds, found }
+    Explored {
+        states: explorer.reached.len(),
+        by_depth,
+        took: begun.elapsed(),
+        kinds: explorer.kinds,
+        rests: explorer.rests,
+        found,
+    }
 }
 
 impl Explorer<'_> {
@@ -72,6 +85,9 @@ impl Explorer<'_> {
         let mut rests = true;
         for step in world.inner_moves() {
             rests &= !self.follow(world, digest, step)?;
+        }
+        if rests {
+            self.rests.insert(world.outline());
         }
         if rests && let Err(violation) = check(world) {
             return if (self.looked_for)(&violation) { Err((violation, None)) } else { Ok(()) };
@@ -96,6 +112,7 @@ impl Explorer<'_> {
         self.kinds.insert(discriminant(&step));
         after.forget();
         let digest = after.digest();
+        assert!(self.reached.len() < MAX_STATES, "too many states to explore them all");
         if let Entry::Vacant(place) = self.reached.entry(digest) {
             place.insert(Reached { from, by: Some(step) });
             let queue = if step.is_operation() { &mut self.next } else { &mut self.layer };

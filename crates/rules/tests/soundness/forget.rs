@@ -14,7 +14,7 @@ use crate::setup::Driver;
 use crate::world::World;
 
 /// Ended turns that can still be rewound to.
-const KEPT_TURNS: usize = 2;
+pub(crate) const KEPT_TURNS: usize = 2;
 /// Proposals on abandoned branches that recovery after a crash may still come upon.
 const KEPT_ABANDONED: usize = 2;
 /// Stands for every answer that was ever given to a call under the reused id.

@@ -89,8 +89,7 @@ impl Ground {
 
     /// Of these, whatever was approved and has not run is cut off.
     pub(crate) fn cut_off_of(&mut self, ids: Ids) {
-        let open = self.approved.without(self.executed);
-        self.cut = self.cut.with(Ids(ids.0 & open.0));
+        self.cut = self.cut.with(self.approved.without(self.executed).and(ids));
     }
 
     pub(crate) fn encode(&self, into: &mut Vec<u8>) {

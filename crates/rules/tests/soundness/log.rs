@@ -31,6 +31,12 @@ impl Ids {
     pub(crate) fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+    pub(crate) fn len(self) -> u8 {
+        self.0.count_ones() as u8
+    }
     pub(crate) fn meets(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }

@@ -9,6 +9,7 @@
 
 mod asking;
 mod check;
+mod equivalence;
 mod explorer;
 mod forget;
 mod gatepost;

@@ -7,7 +7,7 @@ use crate::check::check;
 use crate::setup::Setup;
 use crate::world::World;
 
-const SEQUENCES: u32 = 1500;
+const SEQUENCES: u32 = 1000;
 const MOVES: usize = 90;
 
 /// Follows the choices; each picks among what is possible, or among what goes on by itself.

@@ -120,3 +120,22 @@ fn the_tripwire_sees_what_gets_past() {
         assert!(explored.states > 1000);
     }
 }
+
+/// With the latch in force, none of these lets anything run that was not approved, or twice.
+#[test]
+fn behind_the_latch_nothing_runs_all_the_same() {
+    let without = [
+        Guards { matcher: false, ..Guards::ALL },
+        Guards { pending: false, ..Guards::ALL },
+        Guards { quiet: false, settled: false, fresh: false, ..Guards::ALL },
+        Guards { noted_locked: false, fresh: false, revoked: false, answered: false, ..Guards::ALL },
+    ];
+    for guards in without {
+        let setup = Setup { latch: true, replies: Replies::Ids, ..Setup::SMALL }.with(guards);
+        for setup in [setup, setup.fine()] {
+            let explored = explore(setup, 3, |violation| runs_unapproved(violation) || runs_twice(violation));
+            assert!(explored.found.is_none(), "{guards:?}: {:?}", explored.found);
+            assert!(explored.states > 1000);
+        }
+    }
+}

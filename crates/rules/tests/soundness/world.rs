@@ -1,7 +1,9 @@
 //! Everything together: conversations, sessions, the truth; and what may happen next.
 
+use crate::forget::KEPT_TURNS;
 use crate::gatepost::Session;
 use crate::ground::{Ground, Violation};
+use crate::log::{Ids, Kind};
 use crate::server::Conversation;
 use crate::setup::Setup;
 
@@ -50,6 +52,25 @@ impl World {
         }
         self.bind();
         Ok(true)
+    }
+
+    /// What somebody sees who does not know what came before: for each session its status, what pends, what of it is in
+    /// doubt, ran, and is granted, how many turns it may be rewound to (many are many), and how many prompts wait.
+    pub(crate) fn outline(&self) -> Vec<u8> {
+        let mut outline = Vec::new();
+        for (server, session) in self.servers.iter().zip(&self.sessions) {
+            let pending = Ids::of(&server.pending());
+            let sets = [session.sent, self.ground.executed, self.ground.grants].map(|set| set.and(pending).len());
+            let turns = server.path(server.leaf).iter().filter(|entry| entry.kind == Kind::User).count();
+            outline.extend_from_slice(&[
+                server.status as u8,
+                pending.len(),
+                session.queue,
+                turns.min(KEPT_TURNS) as u8,
+            ]);
+            outline.extend_from_slice(&sets);
+        }
+        outline
     }
 
     /// A digest of everything that can matter later.
