@@ -243,35 +243,3 @@ async fn a_panic_is_a_500_and_the_next_request_is_served() {
     connection.write(&Request::get("/v1/status").bytes()).await;
     assert_eq!(connection.reply(false).await.unwrap().status, 200);
 }
-
-#[tokio::test]
-async fn the_log_names_the_request_and_never_its_body() {
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).with_ansi(false).finish();
-    let guard = tracing::subscriber::set_default(subscriber);
-    let running = Running::start(Limits::default());
-    running.send(&Request::post(&session("/actions"), &prompt("sesame-prompt"))).await;
-    running.send(&Request::post(&session("/actions"), "{\"sesame\":").token(Some("sesame-token"))).await;
-    running.send(&Request::get("/v1/sesame-path?sesame=1")).await;
-    drop(guard);
-    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-    assert!(text.contains(r#"method="POST" route="/v1/sessions/{session_id}/actions" status=200"#), "{text}");
-    assert!(text.contains(r#"caller="owner""#) && text.contains("ms="), "{text}");
-    assert!(text.contains(r#"route="unmatched" status=404"#), "{text}");
-    assert!(!text.contains("sesame") && !text.contains(support::OWNER) && !text.contains(SESSION), "{text}");
-}
-
-#[derive(Clone, Default)]
-struct Log(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
-
-impl std::io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
