@@ -1,6 +1,7 @@
 //! Going back to an action: the server would run it again.
 
-use gatepost_tests::{SETTLE, Scene, refusal_code};
+use api_types::EventKind;
+use gatepost_tests::{Marker, SETTLE, Scene, refusal_code};
 use serde_json::json;
 
 pub(super) fn executed(scene: &Scene) {
@@ -59,4 +60,33 @@ pub(super) fn before(scene: &Scene) {
     later.assert_runs(1);
     marker.assert_runs(1);
     assert_eq!(session.snapshot().blocked_reason, None);
+}
+
+/// Between the results of one batch: going back there would leave the rest of it unanswered, and run it again.
+pub(super) fn within_a_batch(scene: &Scene) {
+    let session = scene.session();
+    let markers = ["batch-a", "batch-b", "batch-c"].map(|name| scene.marker(name));
+    let commands = markers.each_ref().map(Marker::command);
+    let shown = session.propose(&format!("run all: {}", commands.join(" ;; ")));
+    session.approve_to_end(&shown);
+    let results: Vec<String> = session
+        .events()
+        .into_iter()
+        .filter(|event| event.kind == EventKind::ToolResult)
+        .map(|event| event.event_id)
+        .collect();
+    assert_eq!(results.len(), 3);
+    let actions = shown.actions.iter().map(|action| &action.event_id);
+    for event_id in actions.chain(&results[..2]) {
+        let reply = session.ask("session.rewind", &json!({"event_id": event_id}));
+        assert_eq!((reply.status, refusal_code(&reply).as_str()), (422, "not_a_safe_point"), "{event_id}");
+    }
+    // After its last result everything is answered.
+    session.applied("session.rewind", &json!({"event_id": results[2]}));
+    assert_eq!(session.pending(), None);
+    session.turn("say: going on");
+    std::thread::sleep(SETTLE);
+    for marker in &markers {
+        marker.assert_runs(1);
+    }
 }

@@ -34,6 +34,7 @@ fn known_attacks_on_the_real_server() {
     play("a rewind to an action that was executed", history::executed);
     play("a rewind to an action that was rejected", history::rejected);
     play("a rewind to before an action, then going on", history::before);
+    play("a rewind into an executed batch", history::within_a_batch);
     play("one acceptance sent again and again", decisions::accepted_again);
     play("two acceptances at the same time", decisions::accepted_at_once);
     play("an acceptance of a batch that was replaced", decisions::superseded);
