@@ -13,6 +13,7 @@ mod memory;
 mod outside;
 mod replies;
 
+use api_types::ReceiptState;
 use gatepost_tests::{Scene, Session};
 use keys::{Keys, is_root, python};
 use outside::Secrets;
@@ -87,7 +88,11 @@ fn search(scene: &Scene, session: &Session, replies: &mut Replies) -> Value {
     let approval = session.propose(&format!("run: {command}"));
     replies.collect(session);
     assert_eq!(approval.actions[0].arguments["command"], command.as_str());
-    session.approve_to_end(&approval);
+    // It takes longer than a reply waits, on a slow machine.
+    let reply = session.accept_as(&approval.approval_id, "search");
+    assert!(reply.status < 300, "{}", reply.text);
+    assert_eq!(session.wait_final("search").state, ReceiptState::Applied);
+    session.wait_quiet();
     let results = session.results_of(&approval.actions[0].event_id);
     let found =
         fs::read_to_string(&output).unwrap_or_else(|why| panic!("the search wrote nothing ({why}): {results:?}"));

@@ -16,6 +16,7 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 
@@ -236,12 +237,20 @@ def ask_the_daemon(socket_path, token):
             return 0
 
 
+def keep_talking():
+    """A command that says nothing for some seconds is left to itself by the agent's terminal."""
+    pause = threading.Event()
+    while not pause.wait(2):
+        print("searching", flush=True)
+
+
 def digest(text):
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def main():
     output, directories = sys.argv[1], sys.argv[2:]
+    threading.Thread(target=keep_talking, daemon=True).start()
     state = directories[0]
     server, daemon = server_and_daemon()
     command = command_of(server)
@@ -250,14 +259,11 @@ def main():
     try:
         ways = {"server": ways_into(server), "daemon": ways_into(daemon)}
         own = len(KEY.findall("\0".join(f"{name}={value}" for name, value in os.environ.items()).encode()))
-        print("searching processes", flush=True)
         processes = search_processes({server, daemon})
     finally:
         decoy.kill()
         decoy.wait()
-    print("searching files", flush=True)
     files = search_files(directories)
-    print("trying what was found", flush=True)
     taken, tried = try_as_server_key(port)
     with open(os.path.join(state, "owner.token")) as file:
         token = file.read().strip()

@@ -26,9 +26,10 @@ fn server_of(scene: &Scene, workspace: &Path) -> api_types::Server {
     scene.status().servers.into_iter().find(|server| server.workspace == wanted).unwrap()
 }
 
-/// Kills a process that status reports as the daemon's own server.
+/// Kills a process that status reports as the daemon's own server, or that an agent's command left. It may be gone.
 fn kill(pid: u32) {
-    kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::KILL).unwrap();
+    let sent = kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::KILL);
+    assert!(matches!(sent, Ok(()) | Err(rustix::io::Errno::SRCH)), "process {pid} could not be killed: {sent:?}");
 }
 
 /// The directory that everything of a workspace's server has in its environment.
