@@ -138,7 +138,10 @@ fn check_found(found: &Value, keys: &Keys) {
     assert_eq!(found["taken_by_server"], Value::Array(Vec::new()), "the server took something that the agent found");
     // Not promised until the agent's processes are confined: files of the same user are open to them.
     for key in [&keys.secret, &keys.owner] {
-        assert_eq!(places(key), serde_json::json!(["file"]), "a key is elsewhere than in its own file");
+        let places = places(key);
+        assert!(holds(&places, "file"), "the search did not find a key in its own file");
+        // Where the test itself runs as the agent's user, its own memory holds the owner's token.
+        assert!(!is_root() || places == serde_json::json!(["file"]), "a key is elsewhere too: {places}");
     }
     assert_eq!(found["answer_bytes_of_daemon"], 0, "the daemon answered a process that descends from its server");
 }
@@ -169,10 +172,15 @@ fn check_outside(scene: &Scene, secrets: &Secrets, server: u32, daemon: u32, key
     left_out.push(home.path().join("gatepost"));
     assert!(outside::count_files(home.path()) > 50);
     assert_eq!(secrets.in_files(home.path(), &left_out), [] as [String; 0]);
-    let user = processes_user(server);
-    for directory in ["/tmp", "/dev/shm", "/var/tmp", "/run"] {
-        for path in outside::owned_by(user, Path::new(directory)).into_iter().filter(|path| path != home.path()) {
-            assert_eq!(secrets.in_files(&path, &[]), [] as [String; 0]);
+    if is_root() {
+        // The agent's user is nobody else.
+        let user = processes_user(server);
+        for directory in ["/tmp", "/dev/shm", "/var/tmp", "/run"] {
+            // Directories of other scenes hold the same model key in its own file.
+            let is_scene = |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("gp-"));
+            for path in outside::owned_by(user, Path::new(directory)).into_iter().filter(|path| !is_scene(path)) {
+                assert_eq!(secrets.in_files(&path, &[]), [] as [String; 0]);
+            }
         }
     }
 
