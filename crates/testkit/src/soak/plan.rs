@@ -52,10 +52,10 @@ impl Operation {
         let operations = [
             (22, Self::Prompt(shape, false)),
             (6, Self::Prompt(shape, true)),
-            (26, Self::Approve(Named::Current)),
-            (2, Self::Approve(Named::Decided)),
-            (3, Self::Approve(Named::Superseded)),
-            (2, Self::Approve(Named::OfAnother)),
+            (28, Self::Approve(Named::Current)),
+            (3, Self::Approve(Named::Decided)),
+            (5, Self::Approve(Named::Superseded)),
+            (4, Self::Approve(Named::OfAnother)),
             (1, Self::Approve(Named::Unheard)),
             (2, Self::ApproveTwice(true)),
             (3, Self::ApproveTwice(false)),
@@ -114,8 +114,8 @@ pub(super) enum Victim {
 /// One operation with its session and what happens around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Step {
-    /// Picks the session.
-    pub(super) pick: u64,
+    /// Picks the session; `None` stays with the one of the step before.
+    pub(super) pick: Option<u64>,
     pub(super) operation: Operation,
     /// Picks among whatever the operation can name.
     pub(super) target: u64,
@@ -137,7 +137,7 @@ pub(super) struct Plan {
 /// Draws the sequence of that number.
 pub(super) fn draw(seed: u64, sequence: u64) -> Plan {
     let mut random = Random::of(seed, sequence);
-    let sessions = if random.chance(40) { 2 } else { 1 };
+    let sessions = if random.chance(60) { 2 } else { 1 };
     let count = 4 + random.below(5);
     let mut steps: Vec<Step> = (0..count).map(|_| draw_step(&mut random)).collect();
     // Something to decide comes first.
@@ -161,7 +161,7 @@ fn draw_step(random: &mut Random) -> Step {
     let alongside = random.chance(15).then(|| (delay_ms, Operation::draw(random)));
     let pauses = [(55, Pause::Batch), (20, Pause::None), (25, Pause::Ms(50 + random.below(800)))];
     Step {
-        pick: random.next(),
+        pick: random.chance(45).then(|| random.next()),
         operation,
         target: random.next(),
         alongside,

@@ -72,8 +72,8 @@ impl Operation {
 /// One operation and what happens around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Step {
-    /// Picks the conversation.
-    pub(super) pick: u64,
+    /// Picks the conversation; `None` stays with the one of the step before.
+    pub(super) pick: Option<u64>,
     pub(super) operation: Operation,
     /// Picks among whatever the operation can name.
     pub(super) target: u64,
@@ -118,7 +118,7 @@ fn draw_step(random: &mut Random) -> Step {
     let alongside = random.chance(15).then(|| (delay_ms, Operation::draw(random)));
     let pauses = [(60, None), (15, Some(0)), (25, Some(50 + random.below(800)))];
     Step {
-        pick: random.next(),
+        pick: random.chance(45).then(|| random.next()),
         operation,
         target: random.next(),
         alongside,

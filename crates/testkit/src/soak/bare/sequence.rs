@@ -82,6 +82,8 @@ pub(super) struct Known {
     pub(super) approved: BTreeSet<String>,
     /// Grants that were taken back unused.
     pub(super) withdrawn: u64,
+    /// The conversation of the last step.
+    at: usize,
     pub(super) history: Vec<String>,
     pub(super) outcomes: Vec<(String, String)>,
 }
@@ -134,12 +136,7 @@ impl Sequence<'_> {
     }
 
     fn step(&self, step: &Step, summary: &mut Summary) -> Outcome<()> {
-        let id = {
-            let known = self.known();
-            let at = step.pick % u64::try_from(known.conversations.len()).unwrap_or(1).max(1);
-            known.conversations.get(usize::try_from(at).unwrap_or(0)).cloned()
-        };
-        let id = id.ok_or_else(|| Failure::new("no conversation"))?;
+        let id = self.pick(step.pick).ok_or_else(|| Failure::new("no conversation"))?;
         summary.count(|summary| &mut summary.operations, step.operation.kind());
         if let Some((_, other)) = step.alongside {
             summary.count(|summary| &mut summary.operations, other.kind());
@@ -175,6 +172,15 @@ impl Sequence<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The conversation that a step is about.
+    fn pick(&self, pick: Option<u64>) -> Option<String> {
+        let mut known = self.known();
+        let count = u64::try_from(known.conversations.len()).unwrap_or(1).max(1);
+        let picked = pick.and_then(|pick| usize::try_from(pick % count).ok()).unwrap_or(known.at);
+        known.at = picked;
+        known.conversations.get(picked).cloned()
     }
 
     /// Whether nothing of this conversation runs or is ending.

@@ -44,6 +44,8 @@ pub(super) struct Known {
     pub(super) outcomes: Vec<(String, String)>,
     /// Actions that the latch inside the server was told to have stopped.
     pub(super) held: u64,
+    /// The session of the last step.
+    at: usize,
     next_action: u64,
 }
 
@@ -100,11 +102,7 @@ impl Sequence<'_> {
     }
 
     fn step(&self, step: &Step, summary: &mut Summary) -> Outcome<()> {
-        let session = {
-            let known = self.known();
-            let at = step.pick % u64::try_from(known.sessions.len()).unwrap_or(1).max(1);
-            known.sessions.get(usize::try_from(at).unwrap_or(0)).cloned().unwrap_or_default()
-        };
+        let session = self.pick(step.pick);
         summary.count(|summary| &mut summary.operations, step.operation.kind());
         if let Some((_, other)) = step.alongside {
             summary.count(|summary| &mut summary.operations, other.kind());
@@ -141,6 +139,15 @@ impl Sequence<'_> {
         Ok(())
     }
 
+    /// The session that a step is about.
+    fn pick(&self, pick: Option<u64>) -> String {
+        let mut known = self.known();
+        let count = u64::try_from(known.sessions.len()).unwrap_or(1).max(1);
+        let picked = pick.and_then(|pick| usize::try_from(pick % count).ok()).unwrap_or(known.at);
+        known.at = picked;
+        known.sessions.get(picked).cloned().unwrap_or_default()
+    }
+
     fn kill(&self, victim: Victim) -> Outcome<bool> {
         let killed = match victim {
             Victim::Server => self.stage.kill_server(),
@@ -159,6 +166,8 @@ impl Sequence<'_> {
                 while begun.elapsed() < PAUSE_LIMIT && !self.rests(session) {
                     thread::sleep(LOOK);
                 }
+                // As a person who has it before them: what is shown now can be named when it is old.
+                self.look(session);
             }
         }
     }
