@@ -46,7 +46,8 @@ impl World {
         let ends = self.servers[at].phase == Phase::Ending && !self.setup.fine && self.setup.guards.settled;
         if session.unlocked.is_none() && !ends {
             moves.push(Move::Interrupt(at));
-            moves.extend(session.offers.iter().map(|offer| Move::Reject(at, *offer)));
+            let offers = session.offers.iter().filter(|offer| offer.start == self.start);
+            moves.extend(offers.map(|offer| Move::Reject(at, *offer)));
         }
         if session.locked.is_some() || ends {
             return;
