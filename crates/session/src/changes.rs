@@ -63,6 +63,10 @@ impl Session {
         for decision in open {
             let answered = self.answered(&decision.event_ids)?;
             if answered.len() == decision.event_ids.len() {
+                // Answered by a rejection or an error, the grant may be unused still.
+                if decision.server_start_id == server.start_id() {
+                    self.take_back(server, &decision.event_ids).await;
+                }
                 self.close_decision(&decision, &answered, None).await?;
                 continue;
             }
@@ -72,6 +76,9 @@ impl Session {
                     RefusalCode::ApprovalInDoubt,
                     "the accept was sent and no answer was seen; whether the action ran is not known",
                 );
+                if !restarted {
+                    self.take_back(server, &decision.event_ids).await;
+                }
                 self.close_decision(&decision, &answered, Some(reason)).await?;
             }
         }
@@ -93,6 +100,14 @@ impl Session {
             return false;
         }
         server.owned().control().settled(self.id().as_str()).await.unwrap_or(false)
+    }
+
+    /// A grant of an accept that ran nothing must not stay behind; a server that does not answer for it is ended.
+    pub(crate) async fn take_back(&self, server: &VerifiedServer, event_ids: &[String]) {
+        if let Err(error) = server.owned().control().revoke(event_ids).await {
+            tracing::warn!(session = self.id().as_str(), %error, "unused grants could not be revoked; the server is ended");
+            server.stop().await;
+        }
     }
 
     async fn close_decision(

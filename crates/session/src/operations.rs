@@ -88,6 +88,14 @@ impl Session {
                 "another operation of this session is being carried out; try again",
             )
         })?;
+        // Before the read, not only before the call: what the server was still ending shows in it then.
+        let ended = {
+            let state = self.state();
+            state.quiet.is_quiet() && state.status.is_terminal()
+        };
+        if ended {
+            self.wait_settled(server).await?;
+        }
         self.observe(server).await?;
         self.check_generation(ask.capability_generation)?;
         self.check_unblocked()?;

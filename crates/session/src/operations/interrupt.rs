@@ -20,22 +20,34 @@ impl Session {
         self.revoke_unused(server).await;
         receipt.step_intent("interrupt").await?;
         let outcome = server.client().interrupt(self.id()).await;
-        if outcome.is_ok() {
-            self.note_nothing_begins(server).await;
+        let interrupted = outcome.is_ok();
+        self.settle_call(&mut receipt, outcome, json!({"cancelled_prompts": cancelled})).await?;
+        if interrupted {
+            self.note_interrupted(server).await;
         }
-        self.settle_call(&mut receipt, outcome, json!({"cancelled_prompts": cancelled})).await
+        Ok(())
+    }
+
+    /// Under the session's lock, so that it is not another operation's call that is declared over; but whoever interrupts
+    /// does not wait for that lock.
+    async fn note_interrupted(self: &Arc<Self>, server: &Arc<VerifiedServer>) {
+        if let Ok(_lock) = self.lock.try_lock() {
+            self.note_nothing_begins(server).await;
+            return;
+        }
+        let (session, server) = (Arc::clone(self), Arc::clone(server));
+        tokio::spawn(async move {
+            let _lock = session.lock.lock().await;
+            session.note_nothing_begins(&server).await;
+        });
     }
 
     /// Takes back what this session was granted and did not use; a server that does not answer is ended.
     pub(crate) async fn revoke_unused(&self, server: &VerifiedServer) {
         let granted: Vec<String> =
             self.state().open_decisions.iter().flat_map(|decision| decision.event_ids.clone()).collect();
-        if granted.is_empty() {
-            return;
-        }
-        if let Err(error) = server.owned().control().revoke(&granted).await {
-            tracing::warn!(session = self.id().as_str(), %error, "unused grants could not be revoked; the server is ended");
-            server.stop().await;
+        if !granted.is_empty() {
+            self.take_back(server, &granted).await;
         }
     }
 
