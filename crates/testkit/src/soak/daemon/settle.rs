@@ -19,6 +19,9 @@ const LOOK: Duration = Duration::from_millis(80);
 /// Events asked for at once, and the most pages of one session.
 const PAGE: usize = 1000;
 const MAX_PAGES: usize = 50;
+/// Events told of a session that does not come to rest, and how much of each.
+const MAX_TOLD: usize = 40;
+const TOLD_CHARS: usize = 160;
 
 impl Sequence<'_> {
     /// Waits, within bounds, until nothing runs and every receipt is final or queued behind a batch; then reads.
@@ -34,6 +37,9 @@ impl Sequence<'_> {
         while !restless.is_empty() && begun.elapsed() < SETTLE_LIMIT {
             thread::sleep(LOOK);
             restless = self.restless(&sessions);
+        }
+        if !restless.is_empty() {
+            sessions.iter().for_each(|session| self.tell_events(session));
         }
         oddities.extend(restless.into_iter().map(|what| ("unsettled".to_owned(), what)));
         self.stage.note_server()?;
@@ -66,6 +72,15 @@ impl Sequence<'_> {
             }
         }
         found
+    }
+
+    /// The events of a session, in the history.
+    fn tell_events(&self, session: &str) {
+        let events = self.events(session).unwrap_or_default();
+        for event in events.iter().rev().take(MAX_TOLD).rev() {
+            let payload: String = event["payload"].to_string().chars().take(TOLD_CHARS).collect();
+            self.note(&format!("{session} {} {} {payload}", event["at"], event["kind"]));
+        }
     }
 
     fn read_session(
