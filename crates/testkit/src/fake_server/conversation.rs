@@ -192,6 +192,9 @@ impl Conversation {
     }
 
     async fn turn(&self, plan: &Plan) {
+        // The real server holds its lock from the status on until it asks the model: what comes after the status is not read.
+        let waits = !self.record().log.pending().is_empty();
+        let mut asked = if waits { None } else { Some(self.next_reply()) };
         self.set_status("running");
         loop {
             let pending = self.record().log.pending();
@@ -208,7 +211,7 @@ impl Conversation {
                 }
                 continue;
             }
-            let reply = self.next_reply();
+            let reply = asked.take().unwrap_or_else(|| self.next_reply());
             tokio::time::sleep(Duration::from_millis(reply.delay_ms)).await;
             if let Some(status) = self.say(&reply, plan) {
                 self.set_status(status);
