@@ -1,11 +1,11 @@
-//! `approval-soak --sequences N --seed S [--only gate|server] [--first K] [--json]`: see [`testkit::soak`].
+//! `approval-soak --sequences N --seed S [--only gate|server|neither] [--first K] [--json]`: see [`testkit::soak`].
 //!
 //! Exits with 0 when the run is sound, 1 when it is not, 2 when it could not be made.
 
 use std::process::ExitCode;
 use testkit::soak::{Only, Options, run};
 
-const USAGE: &str = "approval-soak --sequences N --seed S [--only gate|server] [--first K] [--json]";
+const USAGE: &str = "approval-soak --sequences N --seed S [--only gate|server|neither] [--first K] [--json]";
 
 fn main() -> ExitCode {
     let Some((options, json)) = parse(std::env::args().skip(1)) else {
@@ -37,7 +37,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Option<(Options, bool)> {
             "--first" => first = words.next()?.parse().ok()?,
             "--only" => {
                 let word = words.next()?;
-                only = Some([Only::Gate, Only::Server].into_iter().find(|only| only.as_str() == word)?);
+                only = Some(Only::ALL.into_iter().find(|only| only.as_str() == word)?);
             }
             _ => return None,
         }

@@ -27,15 +27,21 @@ pub enum Only {
     Gate,
     /// The latch inside the server: whoever holds the session key drives it, and grants go to what was approved.
     Server,
+    /// Neither: the same driver, and a latch that lets everything run. Such a run must be found unsound.
+    Neither,
 }
 
 impl Only {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Gate, Self::Server, Self::Neither];
+
     /// The word on the command line.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Gate => "gate",
             Self::Server => "server",
+            Self::Neither => "neither",
         }
     }
 }
@@ -78,7 +84,7 @@ pub fn run(options: &Options, tell: &dyn Fn(&str)) -> Outcome<Summary> {
         Summary { seed: options.seed, only: options.only.map(|only| only.as_str().to_owned()), ..Summary::default() };
     let (kept, runs) = match options.only {
         None | Some(Only::Gate) => through_daemon(options, &mut summary, tell)?,
-        Some(Only::Server) => past_daemon(options, &mut summary, tell)?,
+        Some(Only::Server | Only::Neither) => past_daemon(options, &mut summary, tell)?,
     };
     conclude(&mut summary, kept, &runs);
     summary.duration_s = begun.elapsed().as_secs();
@@ -100,7 +106,7 @@ fn through_daemon(options: &Options, summary: &mut Summary, tell: &dyn Fn(&str))
 }
 
 fn past_daemon(options: &Options, summary: &mut Summary, tell: &dyn Fn(&str)) -> Outcome<Gathered> {
-    let stage = bare::Stage::start()?;
+    let stage = bare::Stage::start(options.only != Some(Only::Neither))?;
     let kept = each(options, summary, tell, |sequence, summary| {
         bare::play(&stage, &bare::draw(options.seed, sequence), summary)
     })?;

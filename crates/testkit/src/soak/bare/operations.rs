@@ -81,7 +81,7 @@ impl Sequence<'_> {
         while !self.rests(conversation.id()) && begun.elapsed() < TURN_LIMIT {
             thread::sleep(LOOK);
         }
-        let withdrawn = self.withdraw(&ids);
+        let withdrawn = if self.stage.latch { self.withdraw(&ids) } else { 0 };
         if withdrawn > 0 { format!("{} ({withdrawn} grants unused)", words(&accepted)) } else { words(&accepted) }
     }
 

@@ -5,7 +5,7 @@ use super::super::marks::Marks;
 use super::super::summary::Summary;
 use super::plan::{Plan, Step};
 use crate::failure::{Doing, Failure, Outcome};
-use crate::guards::{BareServer, Conversation};
+use crate::guards::{BareServer, Conversation, Guard};
 use crate::model::ScriptedModel;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +23,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Everything that outlives a sequence.
 pub(crate) struct Stage {
+    /// Whether the latch stands; without it no grant is ever used up.
+    pub(super) latch: bool,
     _model: ScriptedModel,
     server: Mutex<BareServer>,
     marks: Mutex<Marks>,
@@ -30,12 +32,19 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// Starts a server with its latch.
-    pub(crate) fn start() -> Outcome<Self> {
+    /// Starts a server, with its latch or without.
+    pub(crate) fn start(latch: bool) -> Outcome<Self> {
         let model = ScriptedModel::start().doing("no model")?;
-        let server = BareServer::start(&model.base_url(), &[])?;
+        let taken_out: &[Guard] = if latch { &[] } else { &[Guard::Latch] };
+        let server = BareServer::start(&model.base_url(), taken_out)?;
         let marks = Marks::new(server.root().join("marks"))?;
-        Ok(Self { _model: model, server: Mutex::new(server), marks: Mutex::new(marks), server_starts: Mutex::new(1) })
+        Ok(Self {
+            latch,
+            _model: model,
+            server: Mutex::new(server),
+            marks: Mutex::new(marks),
+            server_starts: Mutex::new(1),
+        })
     }
 
     pub(super) fn server(&self) -> MutexGuard<'_, BareServer> {
