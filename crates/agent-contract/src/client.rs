@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use host::Secret;
+use rules::passage::Watch;
 use serde_json::Value;
 
 use crate::route::{PathValue, RouteName};
@@ -32,7 +33,12 @@ impl fmt::Debug for Client {
 impl Client {
     /// A client for the server on 127.0.0.1:`port` that was started with this session key.
     pub fn new(contract: &'static Contract, port: u16, session_key: Arc<Secret>) -> Self {
-        Self { transport: Arc::new(Transport::new(contract, port, session_key, Scope::Sessions)) }
+        Self::watched(contract, port, session_key, Watch::default())
+    }
+
+    /// The same, with each of its calls watched.
+    pub fn watched(contract: &'static Contract, port: u16, session_key: Arc<Secret>, watch: Watch) -> Self {
+        Self { transport: Arc::new(Transport::new(contract, port, session_key, Scope::Sessions, watch)) }
     }
 
     /// The contract it keeps to.

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use host::Secret;
+use rules::passage::Watch;
 use serde_json::{Map, Value};
 
 use crate::route::{PathValue, RouteName};
@@ -37,7 +38,7 @@ impl fmt::Debug for SetupClient {
 impl SetupClient {
     /// A client for the server on 127.0.0.1:`port` that was started with this session key.
     pub fn new(contract: &'static Contract, port: u16, session_key: Arc<Secret>) -> Self {
-        Self { transport: Transport::new(contract, port, session_key, Scope::SetUp) }
+        Self { transport: Transport::new(contract, port, session_key, Scope::SetUp, Watch::default()) }
     }
 
     /// How many requests have left through this client, by route name.

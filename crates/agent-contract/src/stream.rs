@@ -3,9 +3,11 @@
 //! The server takes any message on this socket for a prompt and runs it. The one text frame that ever leaves here is
 //! the key; after it the stream only listens, answers pings and sends its own.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
+use rules::passage::Side;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -16,6 +18,7 @@ use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
 use crate::connection::connect;
 use crate::route::{PathValue, RouteName};
+use crate::transport::Transport;
 use crate::{Client, ContractError, MAX_REPLY_BYTES, SessionId};
 
 /// Silence after which a ping is sent, and again after which the stream counts as dead. The server pings every 20 s.
@@ -57,6 +60,7 @@ pub struct EventStream {
     max_silence: Duration,
     pinged: bool,
     closed: Option<CloseReason>,
+    transport: Arc<Transport>,
 }
 
 impl std::fmt::Debug for EventStream {
@@ -98,6 +102,7 @@ impl Client {
                 max_silence: MAX_SILENCE,
                 pinged: false,
                 closed: None,
+                transport: Arc::clone(&self.transport),
             })
         };
         timeout(limit, open).await.unwrap_or_else(|_elapsed| {
@@ -143,8 +148,10 @@ impl EventStream {
                 Ok(received) => {
                     self.last_heard = Instant::now();
                     self.pinged = false;
-                    if let Some(value) = self.take(received) {
-                        return StreamItem::Event(value);
+                    let Some(value) = self.take(received) else { continue };
+                    match self.transport.pass(Side::After, RouteName::EventsStream) {
+                        Ok(()) => return StreamItem::Event(value),
+                        Err(_cut) => self.closed = Some(CloseReason::Other(None)),
                     }
                 }
             }

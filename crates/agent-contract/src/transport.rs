@@ -10,6 +10,7 @@ use bytes::Bytes;
 use host::Secret;
 use http::{HeaderValue, Request, Uri, header};
 use http_body_util::Full;
+use rules::passage::{Kind, Passage, Side, Watch};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
@@ -90,10 +91,11 @@ pub(crate) struct Transport {
     ordinary: Semaphore,
     idle: Mutex<Option<(Instant, Connection)>>,
     sent: Vec<AtomicU64>,
+    watch: Watch,
 }
 
 impl Transport {
-    pub(crate) fn new(contract: &'static Contract, port: u16, key: Arc<Secret>, scope: Scope) -> Self {
+    pub(crate) fn new(contract: &'static Contract, port: u16, key: Arc<Secret>, scope: Scope, watch: Watch) -> Self {
         Self {
             contract,
             port,
@@ -102,6 +104,7 @@ impl Transport {
             ordinary: Semaphore::new(MAX_ORDINARY_REQUESTS),
             idle: Mutex::new(None),
             sent: RouteName::ALL.iter().map(|_| AtomicU64::new(0)).collect(),
+            watch,
         }
     }
 
@@ -167,19 +170,35 @@ impl Transport {
         Ok(self.answer(route, &call).await?.status)
     }
 
+    /// Passes the point on that side of a call.
+    ///
+    /// # Errors
+    /// When its connection is lost there.
+    pub(crate) fn pass(&self, side: Side, route: RouteName) -> Result<(), ContractError> {
+        let detail = "it was cut off".to_owned();
+        match (self.watch.pass(side, Kind::Call, route.as_str()), side) {
+            (Passage::GoOn, _) => Ok(()),
+            (Passage::Cut, Side::Before) => Err(ContractError::Unreachable { route, detail }),
+            (Passage::Cut, Side::After) => Err(ContractError::ConnectionLost { route, detail }),
+        }
+    }
+
     async fn answer(&self, route: &'static Route, call: &Call<'_>) -> Result<Answer, ContractError> {
         let target = route.target(call.path, &call.query)?;
         let body = route.body(&call.body)?.map(|value| Bytes::from(value.to_string()));
+        self.pass(Side::Before, route.name)?;
         let sent = AtomicBool::new(false);
         let limit = self.contract.timeout(route.timeout);
         let exchange = self.exchange(route, call, &target, body, &sent);
-        tokio::time::timeout(limit, exchange).await.unwrap_or_else(|_elapsed| {
+        let answer = tokio::time::timeout(limit, exchange).await.unwrap_or_else(|_elapsed| {
             Err(ContractError::Timeout {
                 route: route.name,
                 limit_ms: u64::try_from(limit.as_millis()).unwrap_or(u64::MAX),
                 sent: sent.load(Ordering::SeqCst),
             })
-        })
+        });
+        self.pass(Side::After, route.name)?;
+        answer
     }
 
     async fn exchange(

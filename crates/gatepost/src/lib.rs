@@ -17,6 +17,7 @@ use std::process::ExitCode;
 
 use agent_contract::Contract;
 use cli::{Cli, ClientContext, Command, Failure, ParseOutcome};
+use rules::passage::Watch;
 use serde_json::Value;
 
 use places::Places;
@@ -33,21 +34,27 @@ pub fn as_reviewed(contract: &'static Contract) -> &'static Contract {
 /// The whole program, with the arguments and environment of this process.
 #[must_use]
 pub fn run(in_force: ContractInForce) -> ExitCode {
+    run_watched(in_force, &Watch::default())
+}
+
+/// The same with a daemon that is watched.
+#[must_use]
+pub fn run_watched(in_force: ContractInForce, watch: &Watch) -> ExitCode {
     let cli = match cli::parse(std::env::args_os(), &mut stdout(), &mut stderr()) {
         ParseOutcome::Run(cli) => cli,
         ParseOutcome::Exit(code) => return code.into(),
     };
     match Places::of(&cli) {
-        Ok(places) => dispatch(&cli, &places, in_force),
+        Ok(places) => dispatch(&cli, &places, in_force, watch),
         Err(failure) => conclude(&cli, &Err(failure)),
     }
 }
 
-fn dispatch(cli: &Cli, places: &Places, in_force: ContractInForce) -> ExitCode {
+fn dispatch(cli: &Cli, places: &Places, in_force: ContractInForce, watch: &Watch) -> ExitCode {
     match &cli.command {
         Command::Client(command) => cli::client::run(command, &context(cli, places)).into(),
         Command::Demo(args) => conclude(cli, &demo::run(places, args, look(cli))),
-        Command::Serve(args) => conclude(cli, &serve::run(places, args, in_force)),
+        Command::Serve(args) => conclude(cli, &serve::run(places, args, in_force, watch)),
         Command::Server(command) => conclude(cli, &server::run(places, command, look(cli))),
         Command::Doctor(args) => conclude(cli, &doctor::run(places, args, look(cli))),
     }

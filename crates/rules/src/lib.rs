@@ -13,6 +13,7 @@ pub mod jcs;
 pub mod lifecycle;
 pub mod log;
 pub mod operation;
+pub mod passage;
 pub mod quiet;
 pub mod receipt;
 pub mod redact;

@@ -87,7 +87,7 @@ impl Session {
             taken_up.then(|| state.record.clone())
         };
         if let Some(record) = taken_up {
-            self.shared().records.ledger(move |ledger| ledger.put_session(record)).await?;
+            self.shared().records.write("put_session", move |ledger| ledger.put_session(record)).await?;
         }
         Ok(())
     }
@@ -108,7 +108,7 @@ impl Session {
         let id = self.id().as_str().to_owned();
         self.shared()
             .records
-            .ledger(move |ledger| {
+            .write("set_accept_state", move |ledger| {
                 for event_id in &open {
                     let state = if answered.contains(event_id) { AcceptState::Answered } else { AcceptState::InDoubt };
                     ledger.set_accept_state(&id, event_id, state, clock::now_ms())?;

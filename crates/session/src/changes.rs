@@ -119,7 +119,7 @@ impl Session {
         let (id, ids, answered_ids) = (self.id().as_str().to_owned(), decision.event_ids.clone(), answered.to_vec());
         self.shared()
             .records
-            .ledger(move |ledger| {
+            .write("set_accept_state", move |ledger| {
                 for event_id in &ids {
                     let accept =
                         if answered_ids.contains(event_id) { AcceptState::Answered } else { AcceptState::InDoubt };

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rules::passage::{Kind, Passage, Side, Watch};
 use rules::receipt::{self, Unfinished};
 use rules::refusal::{Refusal, RefusalCode};
 use serde_json::Value;
@@ -15,11 +16,12 @@ use crate::view::{ReceiptStep, ReceiptView};
 pub(crate) struct Records {
     ledger: Arc<Ledger>,
     journal: Arc<Journal>,
+    watch: Watch,
 }
 
 impl Records {
-    pub(crate) fn new(ledger: Ledger, journal: Journal) -> Self {
-        Self { ledger: Arc::new(ledger), journal: Arc::new(journal) }
+    pub(crate) fn new(ledger: Ledger, journal: Journal, watch: Watch) -> Self {
+        Self { ledger: Arc::new(ledger), journal: Arc::new(journal), watch }
     }
 
     /// Runs blocking work on the ledger.
@@ -38,6 +40,37 @@ impl Records {
     ) -> Result<T, Refusal> {
         let journal = Arc::clone(&self.journal);
         settle(tokio::task::spawn_blocking(move || work(&journal)).await)
+    }
+
+    /// A write to the ledger, of that name where it is watched: durable once this answers.
+    pub(crate) async fn write<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        work: impl FnOnce(&Ledger) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        self.watched(Kind::Ledger, name, self.ledger(work)).await
+    }
+
+    /// A write to the journal, of that name where it is watched.
+    pub(crate) async fn write_journal<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        work: impl FnOnce(&Journal) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        self.watched(Kind::Journal, name, self.journal(work)).await
+    }
+
+    async fn watched<T>(
+        &self,
+        kind: Kind,
+        name: &'static str,
+        work: impl Future<Output = Result<T, Refusal>>,
+    ) -> Result<T, Refusal> {
+        // There is no connection that could be cut.
+        let (Passage::GoOn | Passage::Cut) = self.watch.pass(Side::Before, kind, name);
+        let done = work.await;
+        let (Passage::GoOn | Passage::Cut) = self.watch.pass(Side::After, kind, name);
+        done
     }
 
     /// The receipt of a key, if there is one.
@@ -68,7 +101,7 @@ impl OpenReceipt {
     /// `store_failed`; nothing was recorded then.
     pub(crate) async fn create(records: &Records, record: ReceiptRecord) -> Result<Self, Refusal> {
         let stored = record.clone();
-        records.ledger(move |ledger| ledger.insert_receipt(stored)).await?;
+        records.write("insert_receipt", move |ledger| ledger.insert_receipt(stored)).await?;
         Ok(Self { records: records.clone(), record })
     }
 
@@ -112,7 +145,7 @@ impl OpenReceipt {
     async fn save(&mut self) -> Result<(), Refusal> {
         self.record.updated_at_ms = clock::now_ms();
         let stored = self.record.clone();
-        self.records.ledger(move |ledger| ledger.update_receipt(stored)).await
+        self.records.write("update_receipt", move |ledger| ledger.update_receipt(stored)).await
     }
 }
 

@@ -206,7 +206,7 @@ async fn prove(
     session_key: &Arc<Secret>,
     deadline: Instant,
 ) -> Result<Proved, FailedStart> {
-    let client = Client::new(shared.contract, owned.port(), Arc::clone(session_key));
+    let client = Client::watched(shared.contract, owned.port(), Arc::clone(session_key), shared.watch.clone());
     wait_until_ready(owned, &client, deadline).await?;
     let canaries = server_canaries::read(shared.contract, &client, owned).await;
     if let Err(refusal) = rules::canary::passed(&canaries, &[CanaryScope::Server]) {

@@ -144,7 +144,7 @@ impl Supervisor {
         record: SessionRecord,
     ) -> Result<Arc<Session>, Refusal> {
         let stored = record.clone();
-        self.shared().records.ledger(move |ledger| ledger.put_session(stored)).await?;
+        self.shared().records.write("put_session", move |ledger| ledger.put_session(stored)).await?;
         let session = self.shared().enter(Session::new(self.shared(), id, record, BTreeSet::new()));
         session.bind(server).await?;
         Ok(session)
@@ -181,7 +181,7 @@ impl Supervisor {
             }
         }
         let id = session_id.to_owned();
-        self.shared().records.ledger(move |ledger| ledger.close_session(&id, clock::now_ms())).await?;
+        self.shared().records.write("close_session", move |ledger| ledger.close_session(&id, clock::now_ms())).await?;
         {
             let mut state = session.state();
             state.closed = true;
@@ -191,7 +191,7 @@ impl Supervisor {
         session.mark_stale();
         if delete {
             let id = session_id.to_owned();
-            self.shared().records.journal(move |journal| journal.remove_session(&id)).await?;
+            self.shared().records.write_journal("remove_session", move |journal| journal.remove_session(&id)).await?;
         }
         self.shared().remove(session_id);
         Ok(())

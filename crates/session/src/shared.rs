@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use agent_contract::Contract;
 use host::sign::SigningKey;
 use host::{Secret, Spawner};
+use rules::passage::Watch;
 use rules::redact::Redactor;
 use settings::Settings;
 
@@ -39,6 +40,8 @@ pub struct Dependencies {
     pub path: std::ffi::OsString,
     /// Version of gatepost.
     pub version: &'static str,
+    /// Who watches writes and calls: nobody, but in tests.
+    pub watch: Watch,
 }
 
 /// [`Dependencies`], arranged for sharing.
@@ -54,6 +57,7 @@ pub(crate) struct Shared {
     pub(crate) signing_key: SigningKey,
     pub(crate) path: std::ffi::OsString,
     pub(crate) version: &'static str,
+    pub(crate) watch: Watch,
     sessions: Mutex<BTreeMap<String, Arc<Session>>>,
 }
 
@@ -85,13 +89,14 @@ impl Shared {
             install_dir: from.install_dir,
             contract: from.contract,
             spawner: from.spawner,
-            records: Records::new(from.ledger, from.journal),
+            records: Records::new(from.ledger, from.journal, from.watch.clone()),
             secret_key: from.secret_key,
             owner_token: from.owner_token,
             model_key: from.model_key,
             signing_key: from.signing_key,
             path: from.path,
             version: from.version,
+            watch: from.watch,
             sessions: Mutex::new(BTreeMap::new()),
         }
     }

@@ -115,7 +115,10 @@ impl Session {
         let usage = views.iter().rev().find(|view| view.kind == "usage").map(|view| view.payload.clone());
         let views: Vec<store::NewEvent> = views.into_iter().map(events::NewEvent::into_record).collect();
         let id = self.id().as_str().to_owned();
-        self.shared().records.journal(move |journal| journal.append(&id, views, clock::now_ms())).await?;
+        self.shared()
+            .records
+            .write_journal("append", move |journal| journal.append(&id, views, clock::now_ms()))
+            .await?;
         let mut state = self.state();
         if let Some(usage) = usage {
             state.usage = usage;
@@ -148,7 +151,7 @@ impl Session {
             payload_json: payload.to_string(),
         };
         let id = self.id().as_str().to_owned();
-        self.shared().records.journal(move |journal| journal.append(&id, vec![event], now_ms)).await?;
+        self.shared().records.write_journal("append", move |journal| journal.append(&id, vec![event], now_ms)).await?;
         self.announce_change();
         Ok(())
     }

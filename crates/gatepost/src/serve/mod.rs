@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use api_types::ExitCode;
 use cli::{Failure, ServeArgs};
+use rules::passage::Watch;
 use sd_notify::NotifyState;
 use serde_json::{Value, json};
 use session::Supervisor;
@@ -32,7 +33,12 @@ const SWEEP_LIMIT: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// Why it did not start, or what is left after it stopped.
-pub(crate) fn run(places: &Places, args: &ServeArgs, in_force: ContractInForce) -> Result<Value, Failure> {
+pub(crate) fn run(
+    places: &Places,
+    args: &ServeArgs,
+    in_force: ContractInForce,
+    watch: &Watch,
+) -> Result<Value, Failure> {
     let handed_over = Door::handed_over().map_err(|error| open::no_door(&error))?;
     log::start()?;
     // Early: from here on nobody can read the secrets, and whatever a server loses falls to us.
@@ -46,7 +52,7 @@ pub(crate) fn run(places: &Places, args: &ServeArgs, in_force: ContractInForce) 
     let signals = runtime
         .block_on(async { StopSignals::listen() })
         .map_err(|error| system("signals cannot be followed", &error))?;
-    let (opened, lock) = open::open(places, args, in_force, handed_over)?;
+    let (opened, lock) = open::open(places, args, in_force, watch, handed_over)?;
     // Ends with the last clone, and the servers with it: kept until they were stopped in order.
     let spawner = opened.dependencies.spawner.clone();
     let served = runtime.block_on(serve(opened, &signals));

@@ -11,6 +11,7 @@ use host::secure_fs::{self, SecureFsError};
 use host::sign::SigningKey;
 use host::socket::SocketError;
 use host::{Secret, Spawner};
+use rules::passage::Watch;
 use session::Dependencies;
 use settings::{ConfinementLevel, Settings};
 use store::{Journal, Ledger, StoreError};
@@ -48,6 +49,7 @@ pub(super) fn open(
     places: &Places,
     args: &ServeArgs,
     in_force: ContractInForce,
+    watch: &Watch,
     handed_over: Option<Door>,
 ) -> Result<(Opened, FileLock), Failure> {
     let state_dir = &places.paths.state_dir;
@@ -76,6 +78,7 @@ pub(super) fn open(
             .map_err(|error| Failure::new(ExitCode::Failed, "state_unusable", error.to_string()))?,
         path: search_path(std::env::var_os("PATH")),
         version: VERSION,
+        watch: watch.clone(),
         settings,
     };
     Ok((Opened { dependencies, door, journal, retention_days }, lock))

@@ -92,7 +92,9 @@ impl Session {
             (self.id().as_str().to_owned(), approval_id.to_owned(), event_ids.to_vec());
         self.shared()
             .records
-            .ledger(move |ledger| ledger.record_accept(&session_id, &approval_id, &event_ids, clock::now_ms()))
+            .write("record_accept", move |ledger| {
+                ledger.record_accept(&session_id, &approval_id, &event_ids, clock::now_ms())
+            })
             .await
     }
 
@@ -105,7 +107,10 @@ impl Session {
         reason: &Refusal,
     ) -> Result<(), Refusal> {
         let (session_id, id) = (self.id().as_str().to_owned(), approval_id.to_owned());
-        self.shared().records.ledger(move |ledger| ledger.withdraw_unsent_accept(&session_id, &id)).await?;
+        self.shared()
+            .records
+            .write("withdraw_unsent_accept", move |ledger| ledger.withdraw_unsent_accept(&session_id, &id))
+            .await?;
         {
             let mut state = self.state();
             state.sent.retain(|event_id| !event_ids.contains(event_id));
@@ -176,7 +181,7 @@ impl Session {
         let session_id = self.id().as_str().to_owned();
         self.shared()
             .records
-            .ledger(move |ledger| {
+            .write("set_accept_state", move |ledger| {
                 for event_id in &sent {
                     ledger.set_accept_state(&session_id, event_id, store::AcceptState::Answered, clock::now_ms())?;
                 }

@@ -58,7 +58,7 @@ impl Session {
             closed_at_ms: None,
         };
         let stored = record.clone();
-        self.shared().records.ledger(move |ledger| ledger.put_session(stored)).await?;
+        self.shared().records.write("put_session", move |ledger| ledger.put_session(stored)).await?;
         let fork = Session::new(self.shared(), parsed, record, BTreeSet::new());
         fork.state().baseline = copied;
         let fork = self.shared().enter(fork);

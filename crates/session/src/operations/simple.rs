@@ -137,7 +137,7 @@ impl Session {
                 state.record.title = Some(title.to_owned());
                 state.record.clone()
             };
-            self.shared().records.ledger(move |ledger| ledger.put_session(record)).await?;
+            self.shared().records.write("put_session", move |ledger| ledger.put_session(record)).await?;
         }
         self.settle_call(&mut receipt, outcome, json!({"title": title})).await
     }
