@@ -6,6 +6,7 @@
 
 mod demo;
 mod doctor;
+mod notary;
 mod places;
 mod progress;
 mod serve;

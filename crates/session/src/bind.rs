@@ -84,6 +84,9 @@ impl Session {
                 let known = state.mirror.events().iter().take(upto).map(|event| event.event_id.clone()).collect();
                 state.baseline = known;
             }
+            if taken_up {
+                state.record.changed_at_ms = crate::clock::now_ms();
+            }
             taken_up.then(|| state.record.clone())
         };
         if let Some(record) = taken_up {

@@ -91,7 +91,7 @@ impl Supervisor {
         if let Some(title) = &request.title {
             server.client().set_title(&id, title).await.map_err(|error| upstream::refusal(&error))?;
         }
-        let record = record(session_id, workspace, request.title.clone(), SessionOrigin::Created);
+        let record = record(caller, session_id, workspace, request.title.clone(), SessionOrigin::Created);
         let session = self.enter(&server, id, record).await?;
         session.check_unblocked()?;
         if let Some(text) = request.prompt {
@@ -122,17 +122,17 @@ impl Supervisor {
             return self.snapshot(&session_id).await;
         }
         let supervisor = self.clone();
-        let id = session_id.clone();
-        let task = tokio::spawn(async move { supervisor.attach(&id, &workspace).await });
+        let (caller, id) = (caller.clone(), session_id.clone());
+        let task = tokio::spawn(async move { supervisor.attach(&caller, &id, &workspace).await });
         task.await.map_err(|error| Refusal::new(RefusalCode::Internal, error.to_string()))??;
         self.snapshot(&session_id).await
     }
 
-    async fn attach(&self, session_id: &str, workspace: &Path) -> Result<(), Refusal> {
+    async fn attach(&self, caller: &Caller, session_id: &str, workspace: &Path) -> Result<(), Refusal> {
         let server = self.inner.servers.ensure(workspace).await?;
         let id = parse_id(session_id)?;
         let info = server.client().conversation(&id).await.map_err(|error| upstream::refusal(&error))?;
-        self.enter(&server, id, record(session_id, workspace, info.title, SessionOrigin::Attached)).await?;
+        self.enter(&server, id, record(caller, session_id, workspace, info.title, SessionOrigin::Attached)).await?;
         Ok(())
     }
 
@@ -180,8 +180,9 @@ impl Supervisor {
                 server.client().delete(session.id()).await.map_err(|error| upstream::refusal(&error))?;
             }
         }
-        let id = session_id.to_owned();
-        self.shared().records.write("close_session", move |ledger| ledger.close_session(&id, clock::now_ms())).await?;
+        let (id, by) = (session_id.to_owned(), caller.name.clone());
+        let close = move |ledger: &store::Ledger| ledger.close_session(&id, clock::now_ms(), &by);
+        self.shared().records.write("close_session", close).await?;
         {
             let mut state = session.state();
             state.closed = true;
@@ -202,7 +203,14 @@ fn parse_id(session_id: &str) -> Result<SessionId, Refusal> {
     SessionId::parse(session_id).map_err(|error| Refusal::new(RefusalCode::InvalidValue, error.to_string()))
 }
 
-fn record(session_id: &str, workspace: &Path, title: Option<String>, origin: SessionOrigin) -> SessionRecord {
+fn record(
+    caller: &Caller,
+    session_id: &str,
+    workspace: &Path,
+    title: Option<String>,
+    origin: SessionOrigin,
+) -> SessionRecord {
+    let now_ms = clock::now_ms();
     SessionRecord {
         session_id: session_id.to_owned(),
         workspace: PathBuf::from(workspace).to_string_lossy().into_owned(),
@@ -210,7 +218,9 @@ fn record(session_id: &str, workspace: &Path, title: Option<String>, origin: Ses
         origin,
         parent_session_id: None,
         baseline_event_id: None,
-        created_at_ms: clock::now_ms(),
+        created_at_ms: now_ms,
         closed_at_ms: None,
+        changed_by: caller.name.clone(),
+        changed_at_ms: now_ms,
     }
 }

@@ -34,8 +34,8 @@ pub struct Dependencies {
     pub owner_token: Arc<Secret>,
     /// The model's key, if one is configured.
     pub model_key: Option<Arc<Secret>>,
-    /// Signs attestations.
-    pub signing_key: SigningKey,
+    /// Signs attestations, and the chain of receipts.
+    pub signing_key: Arc<SigningKey>,
     /// PATH of servers and of the agent's commands.
     pub path: std::ffi::OsString,
     /// Version of gatepost.
@@ -54,7 +54,7 @@ pub(crate) struct Shared {
     pub(crate) secret_key: Arc<Secret>,
     pub(crate) owner_token: Arc<Secret>,
     pub(crate) model_key: Option<Arc<Secret>>,
-    pub(crate) signing_key: SigningKey,
+    pub(crate) signing_key: Arc<SigningKey>,
     pub(crate) path: std::ffi::OsString,
     pub(crate) version: &'static str,
     pub(crate) watch: Watch,

@@ -128,6 +128,11 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Damage of a file that the caller of the statement fills in.
+    pub(crate) fn damaged(reason: impl Into<String>) -> Self {
+        Self::Damaged { path: PathBuf::new(), reason: reason.into() }
+    }
+
     pub(crate) fn io(path: &Path, error: &io::Error) -> Self {
         let (path, kind) = (path.to_owned(), error.kind());
         if matches!(kind, io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) {

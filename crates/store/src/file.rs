@@ -11,7 +11,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::StoreError;
-use crate::migrate;
+use crate::migrate::{self, Complete};
 
 /// Name of the ledger in the state directory.
 pub const LEDGER_FILE: &str = "ledger.sqlite3";
@@ -42,11 +42,31 @@ pub(crate) const JOURNAL: FileKind =
 /// file must be closed before another thread can have opened it.
 static OPENING: Mutex<()> = Mutex::new(());
 
+/// How much of a file is read before it is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Check {
+    /// All of it: after a stop that was not in order, or when something else may have written to it.
+    Whole,
+    /// What costs nothing: after an orderly stop, when the file is as it was left.
+    Cheap,
+}
+
+/// What opening a file takes besides its kind.
+pub(crate) struct Opening<'a> {
+    pub(crate) check: Check,
+    /// Bound of the file's size, for tests.
+    pub(crate) max_pages: Option<u32>,
+    /// What its migrations do beside their SQL, in their transaction.
+    pub(crate) complete: Complete<'a>,
+    /// What else a file of the newest version must be; fails with [`StoreError::Damaged`].
+    pub(crate) verify: &'a dyn Fn(&Connection, Check) -> Result<(), StoreError>,
+}
+
 /// Opens or creates the file of `kind` in `directory`; returns its path and its only connection.
 pub(crate) fn open(
     directory: &Path,
     kind: &FileKind,
-    max_pages: Option<u32>,
+    opening: &Opening<'_>,
 ) -> Result<(PathBuf, Connection), StoreError> {
     let _one_at_a_time = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
     check_directory(directory)?;
@@ -55,14 +75,18 @@ pub(crate) fn open(
         if check_file(&beside(&path, "-wal"))? {
             return Err(StoreError::Damaged { path, reason: "missing, while its write-ahead log is there".into() });
         }
-        create(directory, &path, kind)?;
+        create(directory, &path, kind, opening)?;
     }
-    for suffix in ["-wal", "-shm", "-journal"] {
+    for suffix in ["-wal", "-shm"] {
         check_file(&beside(&path, suffix))?;
     }
+    if check_file(&beside(&path, "-journal"))? {
+        // Ours have a write-ahead log; SQLite would play this one back into the file.
+        return Err(StoreError::Damaged { path, reason: "a rollback journal stands beside it".into() });
+    }
     let mut connection = connect(&path)?;
-    examine(&path, &mut connection, kind).map_err(|error| error.located(&path))?;
-    if let Some(pages) = max_pages {
+    examine(&path, &mut connection, kind, opening).map_err(|error| error.located(&path))?;
+    if let Some(pages) = opening.max_pages {
         connection
             .pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
             .map_err(|error| StoreError::sqlite(&path, &error))?;
@@ -117,9 +141,9 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 }
 
 /// Makes the file under another name and links it into place, so that an empty file is always a damaged one.
-fn create(directory: &Path, path: &Path, kind: &FileKind) -> Result<(), StoreError> {
+fn create(directory: &Path, path: &Path, kind: &FileKind, opening: &Opening<'_>) -> Result<(), StoreError> {
     let new = directory.join(format!("{}{}", new_prefix(kind), std::process::id()));
-    let made = build(&new, kind).and_then(|()| {
+    let made = build(&new, kind, opening).and_then(|()| {
         // Unlike a rename, a link never replaces the file of a daemon that was faster.
         fs::hard_link(&new, path).map_err(|error| StoreError::io(path, &error))
     });
@@ -136,7 +160,7 @@ fn create(directory: &Path, path: &Path, kind: &FileKind) -> Result<(), StoreErr
     File::open(directory).and_then(|handle| handle.sync_all()).map_err(|error| StoreError::io(directory, &error))
 }
 
-fn build(new: &Path, kind: &FileKind) -> Result<(), StoreError> {
+fn build(new: &Path, kind: &FileKind, opening: &Opening<'_>) -> Result<(), StoreError> {
     // A file of this name is a leftover of a dead process that had our number.
     for suffix in ["", "-wal", "-shm", "-journal"] {
         fs::remove_file(beside(new, suffix)).ok();
@@ -148,7 +172,7 @@ fn build(new: &Path, kind: &FileKind) -> Result<(), StoreError> {
     let prepare = |connection: &mut Connection| -> Result<(), StoreError> {
         connection.pragma_update(None, "synchronous", "FULL")?;
         connection.pragma_update(None, "application_id", kind.application_id)?;
-        migrate::migrate(connection, kind.migrations)?;
+        migrate::migrate(connection, kind.migrations, opening.complete)?;
         let mode: String = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
         if mode == "wal" {
             Ok(())
@@ -193,8 +217,8 @@ fn connect(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// Takes the lock, checks the file whole, and only then lets anything be written to it.
-fn examine(path: &Path, connection: &mut Connection, kind: &FileKind) -> Result<(), StoreError> {
+/// Takes the lock, checks the file, and only then lets anything be written to it.
+fn examine(path: &Path, connection: &mut Connection, kind: &FileKind, opening: &Opening<'_>) -> Result<(), StoreError> {
     let damaged = |reason: String| StoreError::Damaged { path: path.to_owned(), reason };
     // Closing would write the log back into a file that was found damaged.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
@@ -214,15 +238,20 @@ fn examine(path: &Path, connection: &mut Connection, kind: &FileKind) -> Result<
     if found < 1 {
         return Err(damaged("it has no version".into()));
     }
-    let verdict: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
-    if verdict != "ok" {
-        return Err(damaged(verdict));
+    if opening.check == Check::Whole {
+        let verdict: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+        if verdict != "ok" {
+            return Err(damaged(verdict));
+        }
     }
     let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
     if mode != "wal" {
         return Err(damaged(format!("its journal mode is {mode}")));
     }
+    if found == known {
+        (opening.verify)(connection, opening.check)?;
+    }
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
     connection.pragma_update(None, "synchronous", kind.synchronous)?;
-    migrate::migrate(connection, kind.migrations)
+    migrate::migrate(connection, kind.migrations, opening.complete)
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::error::StoreError;
 use crate::event::{EventRecord, Head, NewEvent};
-use crate::file;
+use crate::file::{self, Check, Opening};
 use crate::worker::Worker;
 
 /// Most events in one page.
@@ -28,16 +28,17 @@ impl std::fmt::Debug for Journal {
 }
 
 impl Journal {
-    /// Opens or creates `journal.sqlite3` in an existing private directory, locks it and checks it whole.
+    /// Opens or creates `journal.sqlite3` in an existing private directory, locks it and checks it.
     ///
     /// # Errors
     /// As [`crate::Ledger::open`].
-    pub fn open(directory: &Path) -> Result<Self, StoreError> {
-        Self::open_bounded(directory, None)
+    pub fn open(directory: &Path, check: Check) -> Result<Self, StoreError> {
+        Self::open_bounded(directory, check, None)
     }
 
-    fn open_bounded(directory: &Path, max_pages: Option<u32>) -> Result<Self, StoreError> {
-        let (path, connection) = file::open(directory, &file::JOURNAL, max_pages)?;
+    fn open_bounded(directory: &Path, check: Check, max_pages: Option<u32>) -> Result<Self, StoreError> {
+        let opening = Opening { check, max_pages, complete: &|_, _| Ok(()), verify: &events::at_open };
+        let (path, connection) = file::open(directory, &file::JOURNAL, &opening)?;
         Ok(Self { worker: Arc::new(Worker::start("store-journal", path, connection)?) })
     }
 

@@ -1,21 +1,31 @@
 //! The ledger: what was asked and done, the sessions, the accepts that were sent.
 
 mod accepts;
+mod chain;
+mod entry;
 mod receipts;
 mod sessions;
+mod verify;
 
 use std::path::Path;
 use std::sync::Arc;
 
+use rusqlite::Connection;
+
+use crate::audit::{AuditPage, Notary, RefusedRequest, Verdict};
 use crate::error::StoreError;
-use crate::file;
+use crate::file::{self, Check, Opening};
 use crate::record::{AcceptRecord, AcceptState, ReceiptRecord, SessionRecord};
 use crate::worker::Worker;
+use verify::{Step, Walk};
+
+pub use chain::MAX_AUDIT_LINKS;
 
 /// Handle of the ledger. Every method blocks; a write is on the disk when its method returns.
 #[derive(Clone)]
 pub struct Ledger {
     worker: Arc<Worker>,
+    notary: Arc<dyn Notary>,
 }
 
 impl std::fmt::Debug for Ledger {
@@ -25,18 +35,42 @@ impl std::fmt::Debug for Ledger {
 }
 
 impl Ledger {
-    /// Opens or creates `ledger.sqlite3` in an existing private directory, locks it and checks it whole.
+    /// Opens or creates `ledger.sqlite3` in an existing private directory, locks it and checks it, the chain included. A
+    /// ledger that had no chain yet gets one, begun at `now_ms` (since 1970, UTC).
     ///
     /// # Errors
     /// [`StoreError::InUse`], `Unsafe`, `Damaged`, `NewerVersion`, `NotWritable`, `DiskFull`, `Io`, `Database`; the
     /// file is then as it was.
-    pub fn open(directory: &Path) -> Result<Self, StoreError> {
-        Self::open_bounded(directory, None)
+    pub fn open(directory: &Path, notary: Arc<dyn Notary>, check: Check, now_ms: i64) -> Result<Self, StoreError> {
+        Self::open_bounded(directory, notary, check, now_ms, None)
     }
 
-    fn open_bounded(directory: &Path, max_pages: Option<u32>) -> Result<Self, StoreError> {
-        let (path, connection) = file::open(directory, &file::LEDGER, max_pages)?;
-        Ok(Self { worker: Arc::new(Worker::start("store-ledger", path, connection)?) })
+    fn open_bounded(
+        directory: &Path,
+        notary: Arc<dyn Notary>,
+        check: Check,
+        now_ms: i64,
+        max_pages: Option<u32>,
+    ) -> Result<Self, StoreError> {
+        let opening = Opening {
+            check,
+            max_pages,
+            complete: &|connection, from| match from {
+                0 | 1 => chain::begin(connection, &*notary, now_ms),
+                _ => Ok(()),
+            },
+            verify: &|connection, check| verify::at_open(connection, &*notary, check),
+        };
+        let (path, connection) = file::open(directory, &file::LEDGER, &opening)?;
+        Ok(Self { worker: Arc::new(Worker::start("store-ledger", path, connection)?), notary })
+    }
+
+    fn write<T: Send + 'static>(
+        &self,
+        operation: impl FnOnce(&Connection, &dyn Notary) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let notary = Arc::clone(&self.notary);
+        self.worker.write(move |connection| operation(connection, &*notary))
     }
 
     /// Stores a new receipt with its steps. Of any number of callers with one `client_action_id`, exactly one succeeds.
@@ -45,7 +79,7 @@ impl Ledger {
     /// [`StoreError::AlreadyExists`] with the stored receipt; `DiskFull`, `Overloaded`, `TimedOut`, `Stopped`,
     /// `TooLarge`, `Database`.
     pub fn insert_receipt(&self, record: ReceiptRecord) -> Result<(), StoreError> {
-        self.worker.write(move |connection| receipts::insert(connection, &record))
+        self.write(move |connection, notary| receipts::insert(connection, notary, &record))
     }
 
     /// Stores a receipt's progress: state, code, detail, result, steps and `updated_at_ms`.
@@ -55,7 +89,7 @@ impl Ledger {
     /// differs, or when a recorded step is missing or its known outcome changed; and those of
     /// [`Self::insert_receipt`].
     pub fn update_receipt(&self, record: ReceiptRecord) -> Result<(), StoreError> {
-        self.worker.write(move |connection| receipts::update(connection, &record))
+        self.write(move |connection, notary| receipts::update(connection, notary, &record))
     }
 
     /// The receipt stored under this key.
@@ -81,7 +115,7 @@ impl Ledger {
     /// [`StoreError::Conflict`] when the session is known with another workspace; `DiskFull`, `Overloaded`,
     /// `TimedOut`, `Stopped`, `TooLarge`, `Database`.
     pub fn put_session(&self, record: SessionRecord) -> Result<(), StoreError> {
-        self.worker.write(move |connection| sessions::put(connection, &record))
+        self.write(move |connection, notary| sessions::put(connection, notary, &record))
     }
 
     /// Every session, closed ones too, in the order they were first stored.
@@ -101,13 +135,13 @@ impl Ledger {
         self.worker.read(move |connection| sessions::get(connection, &id))
     }
 
-    /// Marks a session closed; one that is closed already keeps its time.
+    /// Marks a session closed at the word of `caller`; one that is closed already is left as it is.
     ///
     /// # Errors
     /// [`StoreError::NotFound`], and those of [`Self::put_session`] without `Conflict`.
-    pub fn close_session(&self, session_id: &str, closed_at_ms: i64) -> Result<(), StoreError> {
-        let id = session_id.to_owned();
-        self.worker.write(move |connection| sessions::close(connection, &id, closed_at_ms))
+    pub fn close_session(&self, session_id: &str, closed_at_ms: i64, caller: &str) -> Result<(), StoreError> {
+        let (id, caller) = (session_id.to_owned(), caller.to_owned());
+        self.write(move |connection, notary| sessions::close(connection, notary, &id, closed_at_ms, &caller))
     }
 
     /// Records, before it is sent, the accept of a whole batch: all of its actions or none.
@@ -123,7 +157,9 @@ impl Ledger {
         sent_at_ms: i64,
     ) -> Result<(), StoreError> {
         let (session, approval, events) = (session_id.to_owned(), approval_id.to_owned(), event_ids.to_vec());
-        self.worker.write(move |connection| accepts::record(connection, &session, &approval, &events, sent_at_ms))
+        self.write(move |connection, notary| {
+            accepts::record(connection, notary, &session, &approval, &events, sent_at_ms)
+        })
     }
 
     /// Records what became of an action's accept. An answered one stays answered.
@@ -139,7 +175,7 @@ impl Ledger {
         at_ms: i64,
     ) -> Result<(), StoreError> {
         let (session, event) = (session_id.to_owned(), event_id.to_owned());
-        self.worker.write(move |connection| accepts::set_state(connection, &session, &event, state, at_ms))
+        self.write(move |connection, notary| accepts::set_state(connection, notary, &session, &event, state, at_ms))
     }
 
     /// Takes back the accepts of one approval that are still `sent`, for the one case that the request is **proved**
@@ -149,7 +185,7 @@ impl Ledger {
     /// As [`Self::put_session`] without `Conflict`.
     pub fn withdraw_unsent_accept(&self, session_id: &str, approval_id: &str) -> Result<usize, StoreError> {
         let (session, approval) = (session_id.to_owned(), approval_id.to_owned());
-        self.worker.write(move |connection| accepts::withdraw(connection, &session, &approval))
+        self.write(move |connection, notary| accepts::withdraw(connection, notary, &session, &approval))
     }
 
     /// Every accept ever sent in a session, oldest first.
@@ -160,7 +196,42 @@ impl Ledger {
         let id = session_id.to_owned();
         self.worker.read(move |connection| accepts::of_session(connection, &id))
     }
+
+    /// Enters a request that was refused before it had a receipt. Its key is not used by that.
+    ///
+    /// # Errors
+    /// As [`Self::put_session`] without `Conflict`.
+    pub fn note_refusal(&self, refused: RefusedRequest) -> Result<(), StoreError> {
+        self.write(move |connection, notary| chain::note_refusal(connection, notary, &refused))
+    }
+
+    /// The links after number `after`, oldest first, at most `limit` and [`MAX_AUDIT_LINKS`].
+    ///
+    /// # Errors
+    /// As [`Self::receipt`].
+    pub fn audit(&self, after: u64, limit: usize) -> Result<AuditPage, StoreError> {
+        self.worker.read(move |connection| chain::page(connection, after, limit))
+    }
+
+    /// Walks the chain and compares every row with it, in short steps between which others are served. What is written
+    /// meanwhile is part of it or not, and disturbs nothing.
+    ///
+    /// # Errors
+    /// As [`Self::receipt`]. A broken chain is a verdict.
+    pub fn verify(&self) -> Result<Verdict, StoreError> {
+        let mut walk = Walk::new();
+        loop {
+            let notary = Arc::clone(&self.notary);
+            match self.worker.read(move |connection| walk.step(connection, &*notary))? {
+                Step::More(further) => walk = further,
+                Step::Done(verdict) => return Ok(verdict),
+            }
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod chain_tests;

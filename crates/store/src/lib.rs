@@ -1,6 +1,7 @@
 //! What must outlive the daemon, in two SQLite files of one private directory.
 //!
-//! - The **ledger** ([`Ledger`]): receipts with their steps, sessions, sent accepts. Every write is on the disk (full
+//! - The **ledger** ([`Ledger`]): receipts with their steps, sessions, sent accepts, and a signed chain with a link for
+//!   each change of them and each refusal. Every write is on the disk (full
 //!   synchronous) before its method returns.
 //! - The **journal** ([`Journal`]): the events of each session, numbered without a gap within an epoch. Writes survive a
 //!   killed daemon; a power failure may lose the newest, which the server's own log holds still.
@@ -14,6 +15,7 @@
 //! A damaged, foreign or newer file is refused and left as it is. Nothing else in the process may open these files: the
 //! system drops a process's locks on a file when the process closes *any* descriptor of it.
 
+mod audit;
 mod error;
 mod event;
 mod file;
@@ -21,13 +23,16 @@ mod journal;
 mod ledger;
 mod migrate;
 mod record;
+#[cfg(test)]
+mod testing;
 mod worker;
 
+pub use audit::{AuditPage, Broken, ChainHead, Fault, Link, Notary, RefusedRequest, Verdict};
 pub use error::StoreError;
 pub use event::{EventRecord, Head, NewEvent};
-pub use file::{JOURNAL_FILE, LEDGER_FILE};
+pub use file::{Check, JOURNAL_FILE, LEDGER_FILE};
 pub use journal::{Journal, MAX_PAGE_BYTES, MAX_PAGE_EVENTS};
-pub use ledger::Ledger;
+pub use ledger::{Ledger, MAX_AUDIT_LINKS};
 pub use record::{
     AcceptRecord, AcceptState, ReceiptRecord, ReceiptState, SessionOrigin, SessionRecord, StepRecord, StepState,
 };

@@ -5,7 +5,8 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::error::StoreError;
 
 /// The ledger's migrations, in order; one that was released is never edited.
-pub(crate) const LEDGER: &[&str] = &[include_str!("migrations/ledger_0001.sql")];
+pub(crate) const LEDGER: &[&str] =
+    &[include_str!("migrations/ledger_0001.sql"), include_str!("migrations/ledger_0002.sql")];
 
 /// The journal's migrations, in order; one that was released is never edited.
 pub(crate) const JOURNAL: &[&str] = &[include_str!("migrations/journal_0001.sql")];
@@ -20,8 +21,15 @@ pub(crate) fn version(connection: &Connection) -> rusqlite::Result<i64> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
-/// Applies what is missing, all of it or nothing.
-pub(crate) fn migrate(connection: &mut Connection, migrations: &[&str]) -> Result<(), StoreError> {
+/// What a migration does that SQL cannot; gets the version that the file had.
+pub(crate) type Complete<'a> = &'a dyn Fn(&Connection, usize) -> Result<(), StoreError>;
+
+/// Applies what is missing, all of it or nothing, `complete` included.
+pub(crate) fn migrate(
+    connection: &mut Connection,
+    migrations: &[&str],
+    complete: Complete<'_>,
+) -> Result<(), StoreError> {
     let present = usize::try_from(version(connection)?).unwrap_or(usize::MAX);
     let missing = migrations.get(present..).unwrap_or_default();
     if missing.is_empty() {
@@ -31,6 +39,7 @@ pub(crate) fn migrate(connection: &mut Connection, migrations: &[&str]) -> Resul
     for migration in missing {
         transaction.execute_batch(migration)?;
     }
+    complete(&transaction, present)?;
     transaction.pragma_update(None, "user_version", newest(migrations))?;
     transaction.commit()?;
     Ok(())
@@ -43,6 +52,10 @@ mod tests {
     const FIRST: &str = "CREATE TABLE t (a INTEGER) STRICT; INSERT INTO t VALUES (7);";
     const SECOND: &str = "ALTER TABLE t ADD COLUMN b INTEGER NOT NULL DEFAULT 1;";
 
+    fn nothing(_: &Connection, _: usize) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     fn sum(connection: &Connection) -> i64 {
         connection.query_row("SELECT sum(a + b) FROM t", [], |row| row.get(0)).unwrap()
     }
@@ -50,7 +63,7 @@ mod tests {
     #[test]
     fn an_empty_file_gets_every_migration() {
         let mut connection = Connection::open_in_memory().unwrap();
-        migrate(&mut connection, &[FIRST, SECOND]).unwrap();
+        migrate(&mut connection, &[FIRST, SECOND], &nothing).unwrap();
         assert_eq!(version(&connection).unwrap(), 2);
         assert_eq!(sum(&connection), 8);
     }
@@ -58,10 +71,10 @@ mod tests {
     #[test]
     fn an_older_file_gets_only_what_is_missing_and_keeps_its_rows() {
         let mut connection = Connection::open_in_memory().unwrap();
-        migrate(&mut connection, &[FIRST]).unwrap();
+        migrate(&mut connection, &[FIRST], &nothing).unwrap();
         connection.execute("INSERT INTO t VALUES (10)", []).unwrap();
-        migrate(&mut connection, &[FIRST, SECOND]).unwrap();
-        migrate(&mut connection, &[FIRST, SECOND]).unwrap();
+        migrate(&mut connection, &[FIRST, SECOND], &nothing).unwrap();
+        migrate(&mut connection, &[FIRST, SECOND], &nothing).unwrap();
         assert_eq!(version(&connection).unwrap(), 2);
         assert_eq!(sum(&connection), 19);
     }
@@ -69,8 +82,8 @@ mod tests {
     #[test]
     fn a_migration_that_fails_leaves_the_file_as_it_was() {
         let mut connection = Connection::open_in_memory().unwrap();
-        migrate(&mut connection, &[FIRST]).unwrap();
-        assert!(migrate(&mut connection, &[FIRST, SECOND, "CREATE TABLE t (again INTEGER)"]).is_err());
+        migrate(&mut connection, &[FIRST], &nothing).unwrap();
+        assert!(migrate(&mut connection, &[FIRST, SECOND, "CREATE TABLE t (again INTEGER)"], &nothing).is_err());
         assert_eq!(version(&connection).unwrap(), 1);
         assert!(connection.prepare("SELECT b FROM t").is_err(), "the second migration must be undone as well");
     }
@@ -79,7 +92,7 @@ mod tests {
     fn every_released_schema_applies_to_an_empty_file() {
         for migrations in [LEDGER, JOURNAL] {
             let mut connection = Connection::open_in_memory().unwrap();
-            migrate(&mut connection, migrations).unwrap();
+            migrate(&mut connection, migrations, &nothing).unwrap();
             assert_eq!(version(&connection).unwrap(), newest(migrations));
         }
     }

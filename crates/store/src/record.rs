@@ -180,6 +180,10 @@ pub struct SessionRecord {
     pub created_at_ms: i64,
     /// Milliseconds since 1970, UTC; `None` while it is open.
     pub closed_at_ms: Option<i64>,
+    /// Who asked for the last change.
+    pub changed_by: String,
+    /// When it was made; milliseconds since 1970, UTC.
+    pub changed_at_ms: i64,
 }
 
 /// The accept of one action, recorded before it was sent.

@@ -7,7 +7,11 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use store::{JOURNAL_FILE, Journal, LEDGER_FILE, Ledger, NewEvent, ReceiptRecord, ReceiptState, StoreError};
+use store::{Check, JOURNAL_FILE, Journal, LEDGER_FILE, NewEvent, ReceiptRecord, ReceiptState, StoreError};
+
+mod support;
+
+use support::open_ledger;
 
 const CHILD_DIRECTORY: &str = "STORE_TEST_CHILD_DIRECTORY";
 
@@ -36,11 +40,11 @@ fn receipt(number: usize) -> ReceiptRecord {
 /// A directory with a ledger and a journal that hold something.
 fn filled() -> tempfile::TempDir {
     let directory = private_directory();
-    let ledger = Ledger::open(directory.path()).unwrap();
+    let ledger = open_ledger(directory.path()).unwrap();
     for number in 0..40 {
         ledger.insert_receipt(receipt(number)).unwrap();
     }
-    let journal = Journal::open(directory.path()).unwrap();
+    let journal = Journal::open(directory.path(), Check::Whole).unwrap();
     let event = |number: usize| NewEvent {
         event_id: format!("{number}"),
         at: String::new(),
@@ -52,7 +56,7 @@ fn filled() -> tempfile::TempDir {
 }
 
 fn open_both(directory: &Path) -> [Result<(), StoreError>; 2] {
-    [Ledger::open(directory).map(drop), Journal::open(directory).map(drop)]
+    [open_ledger(directory).map(drop), Journal::open(directory, Check::Whole).map(drop)]
 }
 
 fn names(directory: &Path) -> Vec<String> {
@@ -66,7 +70,7 @@ fn names(directory: &Path) -> Vec<String> {
 fn files_are_private_and_nothing_else_is_left() {
     let directory = filled();
     assert_eq!(names(directory.path()), [JOURNAL_FILE, LEDGER_FILE]);
-    let _open = (Ledger::open(directory.path()).unwrap(), Journal::open(directory.path()).unwrap());
+    let _open = (open_ledger(directory.path()).unwrap(), Journal::open(directory.path(), Check::Whole).unwrap());
     _open.0.insert_receipt(receipt(1000)).unwrap();
     for name in names(directory.path()) {
         let mode = fs::metadata(directory.path().join(&name)).unwrap().mode();
@@ -79,14 +83,14 @@ fn a_creation_that_was_cut_short_is_cleared_away() {
     let directory = private_directory();
     let leftover = directory.path().join(format!("{LEDGER_FILE}.new-1"));
     fs::write(&leftover, b"half").unwrap();
-    Ledger::open(directory.path()).unwrap();
+    open_ledger(directory.path()).unwrap();
     assert_eq!(names(directory.path()), [LEDGER_FILE]);
 }
 
 #[test]
 fn a_second_opening_is_refused_until_the_first_is_dropped() {
     let directory = filled();
-    let first = (Ledger::open(directory.path()).unwrap(), Journal::open(directory.path()).unwrap());
+    let first = (open_ledger(directory.path()).unwrap(), Journal::open(directory.path(), Check::Whole).unwrap());
     for _ in 0..2 {
         let [ledger, journal] = open_both(directory.path());
         assert_eq!(ledger, Err(StoreError::InUse { path: directory.path().join(LEDGER_FILE) }));
@@ -104,7 +108,7 @@ fn a_second_opening_is_refused_until_the_first_is_dropped() {
 fn many_that_create_at_once_get_one_file() {
     let directory = private_directory();
     let opened: Vec<_> = std::thread::scope(|scope| {
-        let openers: Vec<_> = (0..8).map(|_| scope.spawn(|| Ledger::open(directory.path()))).collect();
+        let openers: Vec<_> = (0..8).map(|_| scope.spawn(|| open_ledger(directory.path()))).collect();
         openers.into_iter().map(|opener| opener.join().unwrap()).collect()
     });
     assert_eq!(opened.iter().filter(|result| result.is_ok()).count(), 1, "{opened:?}");
@@ -154,7 +158,7 @@ fn a_missing_file_with_its_log_still_there_is_no_new_start() {
     let log = directory.path().join(format!("{LEDGER_FILE}-wal"));
     fs::write(&log, b"log").unwrap();
     fs::set_permissions(&log, fs::Permissions::from_mode(0o600)).unwrap();
-    let refused = Ledger::open(directory.path()).map(drop);
+    let refused = open_ledger(directory.path()).map(drop);
     assert!(matches!(refused, Err(StoreError::Damaged { .. })), "{refused:?}");
     assert_eq!(fs::read(&log).unwrap(), b"log");
     assert!(!path.exists());
@@ -164,7 +168,7 @@ fn a_missing_file_with_its_log_still_there_is_no_new_start() {
 fn one_of_ours_in_the_place_of_another_is_refused() {
     let directory = filled();
     fs::copy(directory.path().join(JOURNAL_FILE), directory.path().join(LEDGER_FILE)).unwrap();
-    assert!(matches!(Ledger::open(directory.path()), Err(StoreError::Damaged { .. })));
+    assert!(matches!(open_ledger(directory.path()), Err(StoreError::Damaged { .. })));
 }
 
 #[test]
@@ -173,14 +177,14 @@ fn a_newer_file_is_refused_and_untouched() {
     let path = directory.path().join(LEDGER_FILE);
     rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 77).unwrap();
     let before = fs::read(&path).unwrap();
-    let refused = Ledger::open(directory.path()).map(drop);
-    assert_eq!(refused, Err(StoreError::NewerVersion { path: path.clone(), found: 77, known: 1 }));
+    let refused = open_ledger(directory.path()).map(drop);
+    assert_eq!(refused, Err(StoreError::NewerVersion { path: path.clone(), found: 77, known: 2 }));
     assert_eq!(fs::read(&path).unwrap(), before);
 }
 
 #[test]
 fn what_others_could_reach_or_exchange_is_refused() {
-    let refused = |directory: &Path| matches!(Ledger::open(directory), Err(StoreError::Unsafe { .. }));
+    let refused = |directory: &Path| matches!(open_ledger(directory), Err(StoreError::Unsafe { .. }));
     let mode = |path: &Path, mode: u32| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     let directory = filled();
     let path = directory.path().join(LEDGER_FILE);
@@ -202,7 +206,7 @@ fn what_others_could_reach_or_exchange_is_refused() {
     fs::create_dir(&path).unwrap();
     assert!(refused(directory.path()), "a directory in the place of the file");
     assert!(refused(&elsewhere), "a file in the place of the directory");
-    let absent = Ledger::open(&directory.path().join("absent")).unwrap_err();
+    let absent = open_ledger(&directory.path().join("absent")).unwrap_err();
     assert!(matches!(absent, StoreError::Io { kind: std::io::ErrorKind::NotFound, .. }), "{absent}");
 }
 

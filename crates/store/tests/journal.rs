@@ -3,7 +3,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use store::{Head, Journal, MAX_PAGE_BYTES, MAX_PAGE_EVENTS, NewEvent, StoreError};
+use store::{Check, Head, Journal, MAX_PAGE_BYTES, MAX_PAGE_EVENTS, NewEvent, StoreError};
 
 fn private_directory() -> tempfile::TempDir {
     tempfile::Builder::new().permissions(std::fs::Permissions::from_mode(0o700)).tempdir().unwrap()
@@ -29,7 +29,7 @@ fn ids(events: &[store::EventRecord]) -> Vec<(u64, &str)> {
 #[test]
 fn events_are_numbered_from_one_and_repetitions_are_left_out() {
     let directory = private_directory();
-    let journal = Journal::open(directory.path()).unwrap();
+    let journal = Journal::open(directory.path(), Check::Whole).unwrap();
     assert_eq!(journal.head("s").unwrap(), head(1, 0, 1, None));
     assert_eq!(journal.read("s", 1, 0, 10).unwrap(), Vec::new());
     let first = journal.append("s", vec![event("a"), event("b"), event("a")], 1).unwrap();
@@ -41,7 +41,7 @@ fn events_are_numbered_from_one_and_repetitions_are_left_out() {
     assert_eq!(ids(&journal.append("fork", vec![event("a")], 1).unwrap()), [(1, "a")]);
 
     drop(journal);
-    let journal = Journal::open(directory.path()).unwrap();
+    let journal = Journal::open(directory.path(), Check::Whole).unwrap();
     assert_eq!(journal.head("s").unwrap(), head(1, 3, 1, None));
     let all = journal.read("s", 1, 0, 10).unwrap();
     assert_eq!(all, [first, second].concat());
@@ -54,7 +54,7 @@ fn numbers_have_no_gap_under_concurrency() {
     const WRITERS: usize = 8;
     const EVENTS: usize = 60;
     let directory = private_directory();
-    let journal = Journal::open(directory.path()).unwrap();
+    let journal = Journal::open(directory.path(), Check::Whole).unwrap();
     std::thread::scope(|scope| {
         for writer in 0..WRITERS {
             let journal = journal.clone();
@@ -89,7 +89,7 @@ fn numbers_have_no_gap_under_concurrency() {
 #[test]
 fn a_raised_epoch_starts_again_and_refuses_old_positions() {
     let directory = private_directory();
-    let journal = Journal::open(directory.path()).unwrap();
+    let journal = Journal::open(directory.path(), Check::Whole).unwrap();
     journal.append("s", vec![event("a"), event("b"), event("ours")], 1).unwrap();
     journal.append("other", vec![event("a")], 1).unwrap();
     let raised = journal.raise_epoch("s", "order_changed", vec![event("b"), event("a"), event("ours")], 1).unwrap();
@@ -109,7 +109,7 @@ fn a_raised_epoch_starts_again_and_refuses_old_positions() {
 #[test]
 fn a_page_is_bounded_by_number_and_by_bytes() {
     let directory = private_directory();
-    let journal = Journal::open(directory.path()).unwrap();
+    let journal = Journal::open(directory.path(), Check::Whole).unwrap();
     journal.append("many", (0..MAX_PAGE_EVENTS + 5).map(event).collect(), 1).unwrap();
     assert_eq!(journal.read("many", 1, 0, usize::MAX).unwrap().len(), MAX_PAGE_EVENTS);
     let large = |id: &str| NewEvent { payload_json: "x".repeat(MAX_PAGE_BYTES / 2 + 1), ..event(id) };
@@ -124,7 +124,7 @@ fn a_page_is_bounded_by_number_and_by_bytes() {
 #[test]
 fn pruned_events_keep_their_number_and_id() {
     let directory = private_directory();
-    let journal = Journal::open(directory.path()).unwrap();
+    let journal = Journal::open(directory.path(), Check::Whole).unwrap();
     journal.append("s", vec![event("a"), event("b")], 100).unwrap();
     journal.append("s", vec![event("c")], 200).unwrap();
     // The clock went back: an event behind a young one is not taken out of the middle.
@@ -142,7 +142,7 @@ fn pruned_events_keep_their_number_and_id() {
 #[test]
 fn a_removed_session_leaves_nothing() {
     let directory = private_directory();
-    let journal = Journal::open(directory.path()).unwrap();
+    let journal = Journal::open(directory.path(), Check::Whole).unwrap();
     journal.raise_epoch("s", "x", vec![event("a")], 1).unwrap();
     journal.append("t", vec![event("a")], 1).unwrap();
     journal.remove_session("s").unwrap();

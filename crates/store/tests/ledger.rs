@@ -8,8 +8,12 @@ use std::process::{Command, Stdio};
 use std::sync::Barrier;
 
 use store::{
-    AcceptState, Ledger, ReceiptRecord, ReceiptState, SessionOrigin, SessionRecord, StepRecord, StepState, StoreError,
+    AcceptState, ReceiptRecord, ReceiptState, SessionOrigin, SessionRecord, StepRecord, StepState, StoreError,
 };
+
+mod support;
+
+use support::open_ledger;
 
 const CHILD_DIRECTORY: &str = "STORE_TEST_CHILD_DIRECTORY";
 
@@ -49,6 +53,8 @@ fn session(id: &str, workspace: &str) -> SessionRecord {
         baseline_event_id: Some("event".into()),
         created_at_ms: 1,
         closed_at_ms: None,
+        changed_by: "owner".into(),
+        changed_at_ms: 1,
     }
 }
 
@@ -76,13 +82,13 @@ fn everything_is_there_after_reopening() {
         },
     ];
     {
-        let ledger = Ledger::open(directory.path()).unwrap();
+        let ledger = open_ledger(directory.path()).unwrap();
         ledger.insert_receipt(full.clone()).unwrap();
         ledger.insert_receipt(receipt("open")).unwrap();
         ledger.put_session(session("s", "/w")).unwrap();
         ledger.record_accept("s", "approval", &["e1".into(), "e2".into()], 5).unwrap();
     }
-    let ledger = Ledger::open(directory.path()).unwrap();
+    let ledger = open_ledger(directory.path()).unwrap();
     assert_eq!(ledger.receipt("full").unwrap(), Some(full));
     assert_eq!(ledger.receipt("open").unwrap(), Some(receipt("open")));
     assert_eq!(ledger.receipts_open().unwrap(), vec![receipt("open")]);
@@ -95,7 +101,7 @@ fn everything_is_there_after_reopening() {
 #[ignore = "run by what_was_answered_survives_a_kill in a process of its own"]
 fn child_inserts_until_it_is_killed() {
     let directory = PathBuf::from(std::env::var_os(CHILD_DIRECTORY).expect("set by the parent"));
-    let ledger = Ledger::open(&directory).unwrap();
+    let ledger = open_ledger(&directory).unwrap();
     std::thread::scope(|scope| {
         for writer in 0..4 {
             let ledger = &ledger;
@@ -130,7 +136,7 @@ fn what_was_answered_survives_a_kill() {
         child.kill().unwrap();
         child.wait().unwrap();
 
-        let ledger = Ledger::open(directory.path()).unwrap();
+        let ledger = open_ledger(directory.path()).unwrap();
         for id in answered {
             let found = ledger.receipt(&id).unwrap().unwrap_or_else(|| panic!("{id} was answered and is lost"));
             assert_eq!(found.steps, vec![step("send_message", StepState::Intent)]);
@@ -146,7 +152,7 @@ fn of_many_callers_with_one_key_exactly_one_wins() {
     const KEYS: usize = 20;
     const CALLERS: usize = 16;
     let directory = private_directory();
-    let ledger = Ledger::open(directory.path()).unwrap();
+    let ledger = open_ledger(directory.path()).unwrap();
     let start = Barrier::new(CALLERS);
     let won: Vec<Vec<usize>> = std::thread::scope(|scope| {
         let callers: Vec<_> = (0..CALLERS)
@@ -184,7 +190,7 @@ fn of_many_callers_with_one_key_exactly_one_wins() {
 #[test]
 fn a_receipt_goes_forward_and_never_back() {
     let directory = private_directory();
-    let ledger = Ledger::open(directory.path()).unwrap();
+    let ledger = open_ledger(directory.path()).unwrap();
     let mut record = receipt("a");
     assert_eq!(ledger.update_receipt(record.clone()), Err(StoreError::NotFound { what: "receipt", id: "a".into() }));
     ledger.insert_receipt(record.clone()).unwrap();
@@ -235,7 +241,7 @@ fn a_receipt_goes_forward_and_never_back() {
 #[test]
 fn open_receipts_come_in_the_order_they_were_stored() {
     let directory = private_directory();
-    let ledger = Ledger::open(directory.path()).unwrap();
+    let ledger = open_ledger(directory.path()).unwrap();
     for (number, id) in ["z", "a", "m"].into_iter().enumerate() {
         let mut record = receipt(id);
         record.created_at_ms -= i64::try_from(number).unwrap();
@@ -248,7 +254,7 @@ fn open_receipts_come_in_the_order_they_were_stored() {
 #[test]
 fn a_session_keeps_its_workspace_and_may_be_opened_again() {
     let directory = private_directory();
-    let ledger = Ledger::open(directory.path()).unwrap();
+    let ledger = open_ledger(directory.path()).unwrap();
     let mut record = session("s", "/w");
     ledger.put_session(record.clone()).unwrap();
     record.title = None;
@@ -258,18 +264,18 @@ fn a_session_keeps_its_workspace_and_may_be_opened_again() {
         reason(ledger.put_session(session("s", "/elsewhere")).unwrap_err()),
         "it is known with another workspace"
     );
-    ledger.close_session("s", 9).unwrap();
-    ledger.close_session("s", 10).unwrap();
+    ledger.close_session("s", 9, "owner").unwrap();
+    ledger.close_session("s", 10, "owner").unwrap();
     assert_eq!(ledger.session("s").unwrap().unwrap().closed_at_ms, Some(9));
     ledger.put_session(record.clone()).unwrap();
     assert_eq!(ledger.sessions().unwrap(), vec![record]);
-    assert_eq!(ledger.close_session("t", 1), Err(StoreError::NotFound { what: "session", id: "t".into() }));
+    assert_eq!(ledger.close_session("t", 1, "owner"), Err(StoreError::NotFound { what: "session", id: "t".into() }));
 }
 
 #[test]
 fn an_accept_is_recorded_once_and_whole() {
     let directory = private_directory();
-    let ledger = Ledger::open(directory.path()).unwrap();
+    let ledger = open_ledger(directory.path()).unwrap();
     ledger.record_accept("s", "first", &["e1".into()], 1).unwrap();
     assert_eq!(
         ledger.record_accept("s", "second", &["e0".into(), "e1".into()], 2),
@@ -301,7 +307,7 @@ fn an_accept_is_recorded_once_and_whole() {
 #[test]
 fn of_many_accepts_of_one_action_exactly_one_is_recorded() {
     let directory = private_directory();
-    let ledger = Ledger::open(directory.path()).unwrap();
+    let ledger = open_ledger(directory.path()).unwrap();
     let wins = std::thread::scope(|scope| {
         let senders: Vec<_> = (0..16)
             .map(|sender| {

@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use api_types::ExitCode;
 use cli::{Failure, ServeArgs};
@@ -14,11 +15,12 @@ use host::{Secret, Spawner};
 use rules::passage::Watch;
 use session::Dependencies;
 use settings::{ConfinementLevel, Settings};
-use store::{Journal, Ledger, StoreError};
+use store::{Check, Journal, Ledger, StoreError};
 
 use super::door::Door;
 use super::system;
 use crate::ContractInForce;
+use crate::notary::Installation;
 use crate::places::{self, Places};
 use crate::server::reviewed;
 
@@ -62,7 +64,10 @@ pub(super) fn open(
     let settings = places.settings()?;
     check_confinement(&settings)?;
     let contract = in_force(reviewed(&settings.agent_server.version)?);
-    let (ledger, journal) = records(state_dir)?;
+    let signing_key = SigningKey::load_or_create(&settings.paths.signing_key)
+        .map(Arc::new)
+        .map_err(|error| Failure::new(ExitCode::Failed, "state_unusable", error.to_string()))?;
+    let (ledger, journal) = records(state_dir, &signing_key)?;
     let retention_days = settings.events.retention_days;
     let model_key = settings.read_model_key().map_err(|error| places::unusable(&error))?.map(Arc::new);
     let dependencies = Dependencies {
@@ -74,8 +79,7 @@ pub(super) fn open(
         secret_key: secret(&settings.paths.secret_key)?,
         owner_token: secret(&settings.paths.owner_token)?,
         model_key,
-        signing_key: SigningKey::load_or_create(&settings.paths.signing_key)
-            .map_err(|error| Failure::new(ExitCode::Failed, "state_unusable", error.to_string()))?,
+        signing_key,
         path: search_path(std::env::var_os("PATH")),
         version: VERSION,
         watch: watch.clone(),
@@ -125,12 +129,20 @@ fn check_confinement(settings: &Settings) -> Result<(), Failure> {
     Err(Failure::new(ExitCode::Blocked, "confinement_too_weak", detail).hint(hint))
 }
 
-fn records(state_dir: &Path) -> Result<(Ledger, Journal), Failure> {
+fn records(state_dir: &Path, signing_key: &Arc<SigningKey>) -> Result<(Ledger, Journal), Failure> {
     let failed = |error: StoreError| {
         let exit = if matches!(error, StoreError::InUse { .. }) { ExitCode::Conflict } else { ExitCode::Failed };
         Failure::new(exit, "store_failed", error.to_string())
     };
-    Ok((Ledger::open(state_dir).map_err(failed)?, Journal::open(state_dir).map_err(failed)?))
+    let notary = Arc::new(Installation(Arc::clone(signing_key)));
+    let ledger = Ledger::open(state_dir, notary, Check::Whole, now_ms()).map_err(failed)?;
+    Ok((ledger, Journal::open(state_dir, Check::Whole).map_err(failed)?))
+}
+
+/// Milliseconds since 1970, UTC.
+fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 fn secret(path: &Path) -> Result<Arc<Secret>, Failure> {

@@ -47,6 +47,7 @@ impl Session {
             return self.settle_failure(&mut receipt, &error).await;
         }
         receipt.step_outcome(StepState::Done, None).await?;
+        let now_ms = clock::now_ms();
         let record = SessionRecord {
             session_id: fork_id.clone(),
             workspace: self.workspace().to_string_lossy().into_owned(),
@@ -54,8 +55,10 @@ impl Session {
             origin: SessionOrigin::Forked,
             parent_session_id: Some(self.id().as_str().to_owned()),
             baseline_event_id: Some(point.clone()),
-            created_at_ms: clock::now_ms(),
+            created_at_ms: now_ms,
             closed_at_ms: None,
+            changed_by: ask.caller.name.clone(),
+            changed_at_ms: now_ms,
         };
         let stored = record.clone();
         self.shared().records.write("put_session", move |ledger| ledger.put_session(stored)).await?;

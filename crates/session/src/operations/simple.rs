@@ -135,6 +135,8 @@ impl Session {
             let record = {
                 let mut state = self.state();
                 state.record.title = Some(title.to_owned());
+                state.record.changed_by.clone_from(&ask.caller.name);
+                state.record.changed_at_ms = crate::clock::now_ms();
                 state.record.clone()
             };
             self.shared().records.write("put_session", move |ledger| ledger.put_session(record)).await?;

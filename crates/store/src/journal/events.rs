@@ -6,11 +6,29 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::error::StoreError;
 use crate::event::{EventRecord, Head, NewEvent};
+use crate::file::Check;
 use crate::journal::{MAX_PAGE_BYTES, MAX_PAGE_EVENTS};
 
 /// SQLite's integers are signed; numbers are counted from 1 and never come near the border.
 fn stored(number: u64) -> Result<i64, StoreError> {
     i64::try_from(number).map_err(|_| StoreError::TooLarge)
+}
+
+/// Whether the numbers of each session are what its stream says: without a gap up to its head.
+pub(crate) fn at_open(connection: &Connection, check: Check) -> Result<(), StoreError> {
+    if check == Check::Cheap {
+        return Ok(());
+    }
+    let wrong: Option<String> = connection
+        .query_row(
+            "SELECT session_id FROM streams LEFT JOIN (SELECT session_id AS id, count(*) AS held, max(seq) AS newest \
+             FROM events GROUP BY session_id) ON id = session_id \
+             WHERE coalesce(held, 0) <> seq OR coalesce(newest, 0) <> seq LIMIT 1",
+            [],
+            |row| row.get(0),
+        )
+        .optional()?;
+    wrong.map_or(Ok(()), |id| Err(StoreError::damaged(format!("the events of session {id} are not numbered in a row"))))
 }
 
 pub(crate) fn head(connection: &Connection, session_id: &str) -> Result<Head, StoreError> {

@@ -20,7 +20,7 @@ fn event(number: usize, bytes: usize) -> NewEvent {
 #[test]
 fn a_full_disk_takes_no_number() {
     let directory = private_directory();
-    let journal = Journal::open_bounded(directory.path(), Some(40)).unwrap();
+    let journal = Journal::open_bounded(directory.path(), Check::Whole, Some(40)).unwrap();
     let mut stored = 0;
     let refused = loop {
         // Two at once: a batch that does not fit leaves none of its events.
@@ -33,7 +33,7 @@ fn a_full_disk_takes_no_number() {
     assert_eq!(refused, StoreError::DiskFull { path: directory.path().join("journal.sqlite3") });
     assert_eq!(journal.head("s").unwrap().seq, stored as u64);
     drop(journal);
-    let journal = Journal::open(directory.path()).unwrap();
+    let journal = Journal::open(directory.path(), Check::Whole).unwrap();
     let next = journal.append("s", vec![event(stored, 10)], 1).unwrap();
     assert_eq!(next[0].seq, stored as u64 + 1);
 }

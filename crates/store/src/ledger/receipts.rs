@@ -2,22 +2,25 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use crate::audit::Notary;
 use crate::error::StoreError;
+use crate::ledger::{chain, entry};
 use crate::record::{ReceiptRecord, StepRecord};
 
 const COLUMNS: &str = "client_action_id, session_id, operation_id, fingerprint, caller, state, code, detail, \
                        input_json, result_json, created_at_ms, updated_at_ms";
 
 /// INVARIANT I5: the primary key decides which of two equal requests is the first.
-pub(crate) fn insert(connection: &Connection, record: &ReceiptRecord) -> Result<(), StoreError> {
+pub(crate) fn insert(connection: &Connection, notary: &dyn Notary, record: &ReceiptRecord) -> Result<(), StoreError> {
     if let Some(stored) = get(connection, &record.client_action_id)? {
         return Err(StoreError::AlreadyExists { record: Box::new(stored) });
     }
+    let link = chain::append(connection, notary, &entry::receipt(record))?;
     connection
         .prepare_cached(
             "INSERT INTO receipts (client_action_id, session_id, operation_id, fingerprint, caller, state, code, \
-             detail, input_json, result_json, created_at_ms, updated_at_ms) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+             detail, input_json, result_json, created_at_ms, updated_at_ms, link) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
         )?
         .execute(params![
             record.client_action_id,
@@ -32,22 +35,32 @@ pub(crate) fn insert(connection: &Connection, record: &ReceiptRecord) -> Result<
             record.result_json,
             record.created_at_ms,
             record.updated_at_ms,
+            link,
         ])?;
     put_steps(connection, &record.client_action_id, &record.steps)
 }
 
-pub(crate) fn update(connection: &Connection, record: &ReceiptRecord) -> Result<(), StoreError> {
+pub(crate) fn update(connection: &Connection, notary: &dyn Notary, record: &ReceiptRecord) -> Result<(), StoreError> {
     let id = &record.client_action_id;
     let stored = get(connection, id)?.ok_or_else(|| StoreError::NotFound { what: "receipt", id: id.clone() })?;
     if let Some(reason) = contradiction(&stored, record) {
         return Err(StoreError::Conflict { what: "receipt", id: id.clone(), reason });
     }
+    let link = chain::append(connection, notary, &entry::receipt(record))?;
     connection
         .prepare_cached(
-            "UPDATE receipts SET state = ?2, code = ?3, detail = ?4, result_json = ?5, updated_at_ms = ?6 \
+            "UPDATE receipts SET state = ?2, code = ?3, detail = ?4, result_json = ?5, updated_at_ms = ?6, link = ?7 \
              WHERE client_action_id = ?1",
         )?
-        .execute(params![id, record.state, record.code, record.detail, record.result_json, record.updated_at_ms])?;
+        .execute(params![
+            id,
+            record.state,
+            record.code,
+            record.detail,
+            record.result_json,
+            record.updated_at_ms,
+            link
+        ])?;
     put_steps(connection, id, &record.steps)
 }
 

@@ -1,12 +1,11 @@
 //! What needs the inside: a full disk, writes that share a transaction.
 
-use std::os::unix::fs::PermissionsExt;
-
 use super::*;
 use crate::record::{ReceiptState, StepRecord, StepState};
+use crate::testing::{Word, private_directory};
 
-fn private_directory() -> tempfile::TempDir {
-    tempfile::Builder::new().permissions(std::fs::Permissions::from_mode(0o700)).tempdir().unwrap()
+fn open(directory: &Path, max_pages: Option<u32>) -> Ledger {
+    Ledger::open_bounded(directory, Arc::new(Word("own")), Check::Whole, 1, max_pages).unwrap()
 }
 
 fn receipt(id: &str) -> ReceiptRecord {
@@ -30,8 +29,8 @@ fn receipt(id: &str) -> ReceiptRecord {
 #[test]
 fn a_full_disk_refuses_the_write_and_keeps_what_was_stored() {
     let directory = private_directory();
-    drop(Ledger::open(directory.path()).unwrap());
-    let ledger = Ledger::open_bounded(directory.path(), Some(40)).unwrap();
+    drop(open(directory.path(), None));
+    let ledger = open(directory.path(), Some(40));
     let mut stored = 0;
     let refused = loop {
         let mut record = receipt(&format!("action-{stored}"));
@@ -48,7 +47,7 @@ fn a_full_disk_refuses_the_write_and_keeps_what_was_stored() {
     assert_eq!(ledger.receipt(&format!("action-{stored}")).unwrap(), None, "not even a part of it is stored");
 
     drop(ledger);
-    let ledger = Ledger::open(directory.path()).unwrap();
+    let ledger = open(directory.path(), None);
     assert_eq!(ledger.receipts_open().unwrap().len(), stored);
     ledger.insert_receipt(receipt("with room again")).unwrap();
 }
@@ -56,7 +55,7 @@ fn a_full_disk_refuses_the_write_and_keeps_what_was_stored() {
 #[test]
 fn a_full_disk_under_many_writers_answers_each_truly() {
     let directory = private_directory();
-    let ledger = Ledger::open_bounded(directory.path(), Some(60)).unwrap();
+    let ledger = open(directory.path(), Some(60));
     let answers: Vec<(String, bool)> = std::thread::scope(|scope| {
         let writers: Vec<_> = (0..8)
             .map(|writer| {
@@ -87,7 +86,7 @@ fn a_full_disk_under_many_writers_answers_each_truly() {
 #[test]
 fn a_failing_write_of_a_batch_takes_no_other_with_it() {
     let directory = private_directory();
-    let ledger = Ledger::open(directory.path()).unwrap();
+    let ledger = open(directory.path(), None);
     std::thread::scope(|scope| {
         // Holds the writer until the others wait, so that they share a transaction.
         let gate = std::sync::Arc::new(std::sync::Barrier::new(2));

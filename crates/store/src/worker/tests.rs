@@ -11,7 +11,7 @@ use crate::file;
 const CHILD_DIRECTORY: &str = "STORE_TEST_CHILD_DIRECTORY";
 
 fn start(directory: &std::path::Path) -> Worker {
-    let (path, connection) = file::open(directory, &file::LEDGER, None).unwrap();
+    let (path, connection) = file::open(directory, &file::LEDGER, &crate::testing::PLAIN).unwrap();
     Worker::start("test", path, connection).unwrap()
 }
 

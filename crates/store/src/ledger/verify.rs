@@ -1,0 +1,293 @@
+//! Verification of the chain, in steps of bounded work, so that the ledger's writer is never held for long.
+//!
+//! First the links in order, up to the head: number, digest, and that the row of each names this link or a later one. Then the
+//! rows: each must be exactly what its link says. Together no row can differ from its newest link, and none can be without.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::audit::{Broken, ChainHead, Fault, Notary, Verdict};
+use crate::error::StoreError;
+use crate::file::Check;
+use crate::ledger::chain::{self, BEFORE_FIRST, Digest};
+use crate::ledger::entry::{self, Subject};
+use crate::ledger::{accepts, receipts, sessions};
+
+/// Links or rows of one step.
+const STEP_ROWS: i64 = 200;
+/// Bytes after which a step ends before its rows are done; one row always fits.
+const STEP_BYTES: usize = 4 * 1024 * 1024;
+
+/// A verification under way.
+pub(crate) struct Walk {
+    phase: Phase,
+    /// Number and digest of the last link that holds.
+    n: i64,
+    digest: Digest,
+    /// Accepts without a row, by the link that speaks of them: each must turn out to have been taken back.
+    rowless: BTreeMap<Subject, i64>,
+    rows: u64,
+}
+
+#[derive(Debug, Clone)]
+enum Phase {
+    Links,
+    Receipts { after_rowid: i64 },
+    Sessions { after_rowid: i64 },
+    Accepts { after: (String, String) },
+}
+
+/// How a step ended.
+pub(crate) enum Step {
+    /// More is to be done.
+    More(Walk),
+    /// All is said.
+    Done(Verdict),
+}
+
+/// Why a walk stops.
+enum Stop {
+    Broken(Broken),
+    Failed(StoreError),
+}
+
+impl From<StoreError> for Stop {
+    fn from(error: StoreError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<rusqlite::Error> for Stop {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+fn broken(n: i64, fault: Fault, detail: impl Into<String>) -> Stop {
+    Stop::Broken(Broken { n: n.unsigned_abs(), fault, detail: detail.into() })
+}
+
+impl Walk {
+    pub(crate) fn new() -> Self {
+        Self { phase: Phase::Links, n: 0, digest: BEFORE_FIRST, rowless: BTreeMap::new(), rows: 0 }
+    }
+
+    /// Goes on for one step.
+    pub(crate) fn step(mut self, connection: &Connection, notary: &dyn Notary) -> Result<Step, StoreError> {
+        let next = match self.phase.clone() {
+            Phase::Links => self.links(connection, notary),
+            Phase::Receipts { after_rowid } => self.receipts(connection, after_rowid),
+            Phase::Sessions { after_rowid } => self.sessions(connection, after_rowid),
+            Phase::Accepts { after } => self.accepts(connection, &after),
+        };
+        let links = self.n.unsigned_abs();
+        match next {
+            Ok(Some(phase)) => {
+                self.phase = phase;
+                Ok(Step::More(self))
+            }
+            Ok(None) => Ok(Step::Done(Verdict { links, rows: self.rows, broken: None })),
+            Err(Stop::Broken(broken)) => Ok(Step::Done(Verdict { links, rows: self.rows, broken: Some(broken) })),
+            Err(Stop::Failed(error)) => Err(error),
+        }
+    }
+
+    /// All of it at once, for a file that nobody else uses.
+    pub(crate) fn whole(connection: &Connection, notary: &dyn Notary) -> Result<Verdict, StoreError> {
+        let mut walk = Self::new();
+        loop {
+            match walk.step(connection, notary)? {
+                Step::More(further) => walk = further,
+                Step::Done(verdict) => return Ok(verdict),
+            }
+        }
+    }
+
+    fn links(&mut self, connection: &Connection, notary: &dyn Notary) -> Result<Option<Phase>, Stop> {
+        let mut statement =
+            connection.prepare_cached("SELECT n, entry, digest FROM audit WHERE n > ?1 ORDER BY n LIMIT ?2")?;
+        let mut found = statement.query(params![self.n, STEP_ROWS])?;
+        let (mut bytes, mut any) = (0, false);
+        while let Some(row) = found.next()? {
+            let (n, text, digest): (i64, String, Digest) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            any = true;
+            if n != self.n + 1 {
+                return Err(broken(self.n + 1, Fault::Gap, format!("it is missing; the next one is {n}")));
+            }
+            if chain::digest_of(&self.digest, &text) != digest {
+                return Err(broken(n, Fault::Digest, "its digest is not that of its entry and the link before it"));
+            }
+            self.check_entry(connection, n, &text)?;
+            (self.n, self.digest) = (n, digest);
+            bytes += text.len();
+            if bytes >= STEP_BYTES {
+                break;
+            }
+        }
+        if any {
+            return Ok(Some(Phase::Links));
+        }
+        check_head(connection, notary, self.n, &self.digest)?;
+        if let Some((subject, n)) = self.rowless.first_key_value() {
+            return Err(broken(*n, Fault::RowMissing, format!("{} is not stored", name(subject))));
+        }
+        Ok(Some(Phase::Receipts { after_rowid: i64::MIN }))
+    }
+
+    /// The row that a link speaks of names this link, or a later one.
+    fn check_entry(&mut self, connection: &Connection, n: i64, text: &str) -> Result<(), Stop> {
+        let read = entry::read(text)
+            .ok_or_else(|| broken(n, Fault::Entry, "its entry is not one that this version writes"))?;
+        if read.withdrawn {
+            self.rowless.remove(&read.subject);
+            return Ok(());
+        }
+        let Some(newest) = newest_link(connection, &read.subject)? else { return Ok(()) };
+        match newest {
+            Some(newest) if newest >= n => Ok(()),
+            Some(newest) => {
+                let detail = format!("{} names link {newest} as its newest", name(&read.subject));
+                Err(broken(n, Fault::RowDiffers, detail))
+            }
+            None if matches!(read.subject, Subject::Accept(..)) => {
+                self.rowless.entry(read.subject).or_insert(n);
+                Ok(())
+            }
+            None => Err(broken(n, Fault::RowMissing, format!("{} is not stored", name(&read.subject)))),
+        }
+    }
+
+    fn receipts(&mut self, connection: &Connection, after_rowid: i64) -> Result<Option<Phase>, Stop> {
+        let sql = "SELECT rowid, client_action_id, link FROM receipts WHERE rowid > ?1 ORDER BY rowid LIMIT ?2";
+        let (mut next, mut bytes) = (Phase::Sessions { after_rowid: i64::MIN }, 0);
+        for (rowid, id, link) in keys(connection, sql, after_rowid)? {
+            next = Phase::Receipts { after_rowid: rowid };
+            let Some(record) = receipts::get(connection, &id)? else { continue };
+            check_row(connection, link, &Subject::Receipt(id), &entry::receipt(&record))?;
+            self.rows += 1;
+            bytes += record.input_json.len() + record.result_json.map_or(0, |text| text.len());
+            if bytes >= STEP_BYTES {
+                break;
+            }
+        }
+        Ok(Some(next))
+    }
+
+    fn sessions(&mut self, connection: &Connection, after_rowid: i64) -> Result<Option<Phase>, Stop> {
+        let sql = "SELECT rowid, session_id, link FROM sessions WHERE rowid > ?1 ORDER BY rowid LIMIT ?2";
+        let mut next = Phase::Accepts { after: (String::new(), String::new()) };
+        for (rowid, id, link) in keys(connection, sql, after_rowid)? {
+            next = Phase::Sessions { after_rowid: rowid };
+            let Some(record) = sessions::get(connection, &id)? else { continue };
+            check_row(connection, link, &Subject::Session(id), &entry::session(&record))?;
+            self.rows += 1;
+        }
+        Ok(Some(next))
+    }
+
+    fn accepts(&mut self, connection: &Connection, after: &(String, String)) -> Result<Option<Phase>, Stop> {
+        let mut statement = connection.prepare_cached(
+            "SELECT session_id, event_id, link FROM sent_accepts WHERE (session_id, event_id) > (?1, ?2) \
+             ORDER BY session_id, event_id LIMIT ?3",
+        )?;
+        let rows: Vec<(String, String, i64)> = statement
+            .query_map(params![after.0, after.1, STEP_ROWS], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+            .collect::<Result<_, _>>()?;
+        let mut next = None;
+        for (session_id, event_id, link) in rows {
+            if let Some(record) = accepts::get(connection, &session_id, &event_id)? {
+                let subject = Subject::Accept(session_id.clone(), event_id.clone());
+                check_row(connection, link, &subject, &entry::accept(&record))?;
+                self.rows += 1;
+            }
+            next = Some(Phase::Accepts { after: (session_id, event_id) });
+        }
+        Ok(next)
+    }
+}
+
+/// What a file's chain must be before the file is used.
+pub(crate) fn at_open(connection: &Connection, notary: &dyn Notary, check: Check) -> Result<(), StoreError> {
+    let broken = match check {
+        Check::Whole => Walk::whole(connection, notary)?.broken,
+        Check::Cheap => head_alone(connection, notary)?,
+    };
+    broken.map_or(Ok(()), |broken| Err(StoreError::damaged(broken.to_string())))
+}
+
+/// The head names the newest link and is signed: all that can be said without walking.
+fn head_alone(connection: &Connection, notary: &dyn Notary) -> Result<Option<Broken>, StoreError> {
+    let newest: Option<(i64, Digest)> = connection
+        .query_row("SELECT n, digest FROM audit ORDER BY n DESC LIMIT 1", [], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let (n, digest) = newest.unwrap_or((0, BEFORE_FIRST));
+    match check_head(connection, notary, n, &digest) {
+        Ok(()) => Ok(None),
+        Err(Stop::Broken(broken)) => Ok(Some(broken)),
+        Err(Stop::Failed(error)) => Err(error),
+    }
+}
+
+fn check_head(connection: &Connection, notary: &dyn Notary, n: i64, digest: &Digest) -> Result<(), Stop> {
+    let head = chain::head(connection)?.ok_or_else(|| broken(n, Fault::Signature, "the head is missing"))?;
+    if head.n > n {
+        return Err(broken(n + 1, Fault::Gap, format!("it is missing, and the head is link {}", head.n)));
+    }
+    if head.n < n || head.digest != *digest {
+        return Err(broken(n, Fault::Head, format!("the head names link {}, or another digest", head.n)));
+    }
+    let message = ChainHead::message(n.unsigned_abs(), &entry::hex(digest));
+    if notary.is_own(&message, &head.signature) {
+        return Ok(());
+    }
+    Err(broken(n, Fault::Signature, "the head's signature is not this installation's"))
+}
+
+/// A stored row is what its link says.
+fn check_row(connection: &Connection, link: i64, subject: &Subject, expected: &str) -> Result<(), Stop> {
+    let said: Option<String> = connection
+        .prepare_cached("SELECT entry FROM audit WHERE n = ?1")?
+        .query_row([link], |row| row.get(0))
+        .optional()?;
+    let Some(said) = said else { return Err(broken(link, Fault::NoLink, format!("{} has no link", name(subject)))) };
+    if said == expected {
+        return Ok(());
+    }
+    if entry::read(&said).is_some_and(|read| read.subject == *subject) {
+        return Err(broken(link, Fault::RowDiffers, format!("{} is not as its newest link says", name(subject))));
+    }
+    Err(broken(link, Fault::NoLink, format!("{} names a link that speaks of something else", name(subject))))
+}
+
+/// The newest link that the row of a subject names: outer `None` for no subject, inner `None` for no row.
+fn newest_link(connection: &Connection, subject: &Subject) -> Result<Option<Option<i64>>, StoreError> {
+    let (sql, keys) = match subject {
+        Subject::Nothing => return Ok(None),
+        Subject::Receipt(id) => ("SELECT link FROM receipts WHERE client_action_id = ?1", vec![id]),
+        Subject::Session(id) => ("SELECT link FROM sessions WHERE session_id = ?1", vec![id]),
+        Subject::Accept(session, event) => {
+            ("SELECT link FROM sent_accepts WHERE session_id = ?1 AND event_id = ?2", vec![session, event])
+        }
+    };
+    let found =
+        connection.prepare_cached(sql)?.query_row(rusqlite::params_from_iter(keys), |row| row.get(0)).optional()?;
+    Ok(Some(found))
+}
+
+fn name(subject: &Subject) -> String {
+    match subject {
+        Subject::Receipt(id) => format!("receipt {id:?}"),
+        Subject::Session(id) => format!("session {id:?}"),
+        Subject::Accept(session, event) => format!("the accept of {event:?} in session {session:?}"),
+        Subject::Nothing => "nothing".to_owned(),
+    }
+}
+
+fn keys(connection: &Connection, sql: &str, after_rowid: i64) -> Result<Vec<(i64, String, i64)>, StoreError> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement
+        .query_map(params![after_rowid, STEP_ROWS], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+        .collect::<Result<_, _>>()?;
+    Ok(rows)
+}

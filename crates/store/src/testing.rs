@@ -1,0 +1,34 @@
+//! What the tests of several modules need.
+
+use std::os::unix::fs::PermissionsExt;
+
+use rusqlite::Connection;
+
+use crate::audit::Notary;
+use crate::error::StoreError;
+use crate::file::{Check, Opening};
+
+pub(crate) fn private_directory() -> tempfile::TempDir {
+    tempfile::Builder::new().permissions(std::fs::Permissions::from_mode(0o700)).tempdir().unwrap()
+}
+
+/// Nothing to do beside the SQL, nothing to check.
+pub(crate) const PLAIN: Opening<'static> =
+    Opening { check: Check::Whole, max_pages: None, complete: &|_, _| Ok(()), verify: &nothing };
+
+fn nothing(_: &Connection, _: Check) -> Result<(), StoreError> {
+    Ok(())
+}
+
+/// Signs with nothing but its own word: enough to tell signatures apart.
+pub(crate) struct Word(pub(crate) &'static str);
+
+impl Notary for Word {
+    fn sign(&self, message: &[u8]) -> Vec<u8> {
+        [self.0.as_bytes(), message].concat()
+    }
+
+    fn is_own(&self, message: &[u8], signature: &[u8]) -> bool {
+        signature == self.sign(message)
+    }
+}
