@@ -2,6 +2,8 @@
 //!
 //! Every helper ends the test with what it saw when something is not as expected, and every wait is bounded.
 
+mod changed_contract;
+mod faked;
 mod marker;
 mod scenario;
 mod scene;
@@ -10,6 +12,8 @@ mod typed;
 mod upstream;
 mod wait;
 
+pub use changed_contract::changed_contract;
+pub use faked::Faked;
 pub use marker::Marker;
 pub use scenario::Scenarios;
 pub use scene::Scene;

@@ -3,9 +3,6 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "the helpers of a test file end the test as the tests do")]
 
-#[path = "canaries/faked.rs"]
-#[allow(dead_code, reason = "shared with the tests of the canaries")]
-mod faked;
 #[path = "../../crates/api/tests/malformed/table.rs"]
 mod table;
 

@@ -6,7 +6,6 @@
 mod canaries {
     pub(super) mod blocked;
     pub(super) mod channel;
-    pub(super) mod faked;
     pub(super) mod installation;
     pub(super) mod later;
     pub(super) mod policy_on_disk;

@@ -21,7 +21,7 @@ pub use event::{Event, EventKind, EventPage, Resync};
 pub use exit_code::ExitCode;
 pub use problem::{Problem, Reason};
 pub use session::{
-    AdvertisedOperation, AttachSessionRequest, Choices, Closed, CreateSessionRequest, RewindChoice, SessionList,
-    SessionSnapshot, SessionSummary,
+    AdvertisedOperation, AttachSessionRequest, BlockChoice, Choices, Closed, CreateSessionRequest, RewindChoice,
+    SessionList, SessionSnapshot, SessionSummary,
 };
 pub use status::{Canary, Finding, Health, OverallState, Probe, Readiness, Server, ServerState, SetupAction, Status};

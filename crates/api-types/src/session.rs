@@ -83,6 +83,15 @@ pub struct RewindChoice {
     pub at: String,
 }
 
+/// Why the tripwire blocked a session: actions ran that nobody accepted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct BlockChoice {
+    /// Digest over what was observed: 64 lower-case hexadecimal digits. More observed is another block.
+    pub block_id: String,
+    /// Event ids of the observations of those actions, in log order.
+    pub observation_ids: Vec<String>,
+}
+
 /// Values that an operation's input may take now.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Choices {
@@ -90,6 +99,9 @@ pub struct Choices {
     pub rewind: Vec<RewindChoice>,
     /// Models reviewed for `session.model.set`.
     pub model: Vec<String>,
+    /// What `session.block.acknowledge` would lift; one at most.
+    #[serde(default)]
+    pub acknowledge: Vec<BlockChoice>,
 }
 
 /// Everything a client needs to decide what to do with a session next.

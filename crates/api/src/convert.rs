@@ -43,6 +43,7 @@ pub(crate) fn session_snapshot(view: view::SessionSnapshot) -> body::SessionSnap
         choices: body::Choices {
             rewind: view.rewind_choices.into_iter().map(rewind_choice).collect(),
             model: view.model_choices,
+            acknowledge: view.acknowledge_choices.into_iter().map(block_choice).collect(),
         },
         values: view.values,
         blocked_reason: summary.blocked_reason.map(reason),
@@ -52,6 +53,10 @@ pub(crate) fn session_snapshot(view: view::SessionSnapshot) -> body::SessionSnap
 
 fn rewind_choice(view: view::RewindChoice) -> body::RewindChoice {
     body::RewindChoice { turn: view.turn, event_id: view.event_id, text: view.text, at: view.at }
+}
+
+fn block_choice(view: view::BlockChoice) -> body::BlockChoice {
+    body::BlockChoice { block_id: view.block_id, observation_ids: view.observation_ids }
 }
 
 pub(crate) fn approval(view: view::Approval) -> body::Approval {
@@ -247,7 +252,7 @@ pub(crate) fn catalog(entries: Vec<CatalogEntry>) -> body::Catalog {
     let entry = |entry: CatalogEntry| body::CatalogEntry {
         operation_id: entry.operation_id.as_str().to_owned(),
         summary: entry.summary.to_owned(),
-        role: entry.role.as_str().to_owned(),
+        role: entry.role.to_owned(),
         risk: risk(entry.risk).to_owned(),
         inputs: entry.inputs.into_iter().map(input_field).collect(),
     };
@@ -258,6 +263,7 @@ const fn risk(risk: Risk) -> &'static str {
     match risk {
         Risk::ReadOnly => "read_only",
         Risk::Reversible => "reversible",
+        Risk::LiftsBlock => "lifts_block",
         Risk::StopsWork => "stops_work",
         Risk::CausesActions => "causes_actions",
         Risk::RunsActions => "runs_actions",

@@ -10,8 +10,8 @@ use api_types::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 pub use client::{
-    ApproveArgs, AttachArgs, ClientCommand, CloseArgs, EventsArgs, FollowArgs, ForkArgs, ModelArgs, OnPending,
-    PromptArgs, RejectArgs, RewindArgs, SessionCommand, StartArgs, TitleArgs,
+    AcknowledgeArgs, ApproveArgs, AttachArgs, ClientCommand, CloseArgs, EventsArgs, FollowArgs, ForkArgs, ModelArgs,
+    OnPending, PromptArgs, RejectArgs, RewindArgs, SessionCommand, StartArgs, TitleArgs,
 };
 pub(crate) use values::MAX_PROMPT_BYTES;
 pub use values::{ApprovalDigits, IdPrefix};

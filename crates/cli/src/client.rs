@@ -1,5 +1,6 @@
 //! Carries out the commands that talk to a running daemon.
 
+mod acknowledge;
 mod act;
 mod app;
 mod approve;
@@ -108,6 +109,7 @@ async fn dispatch(app: &App<'_>, command: &ClientCommand) -> Result<ExitCode, Fa
         ClientCommand::Approvals { session, full } => look::approvals(app, session, *full).await,
         ClientCommand::Approve(args) => approve::approve(app, args).await,
         ClientCommand::Reject(args) => approve::reject(app, args).await,
+        ClientCommand::Acknowledge(args) => acknowledge::acknowledge(app, args).await,
         ClientCommand::Events(args) => events::events(app, args).await,
         ClientCommand::Interrupt(args) => act::interrupt(app, args).await,
         ClientCommand::Resume(args) => act::resume(app, args).await,

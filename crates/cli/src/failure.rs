@@ -156,6 +156,9 @@ fn hint(code: &str) -> Option<String> {
         "session_running" | "session_not_quiet" => {
             "wait for the turn to end (`gatepost events ID --follow`), or `gatepost interrupt ID`"
         }
+        "unreviewed_action" => {
+            "look at what ran (`gatepost events ID`), then `gatepost acknowledge ID`, or `gatepost session close ID`"
+        }
         "session_blocked" | "canary_failed" => "`gatepost status` says what is wrong and what mends it",
         "client_action_id_reused" => "choose another --action-id: this one belongs to a different request",
         "outcome_unknown" => "it may have been done: look at `gatepost events ID` before doing it again",

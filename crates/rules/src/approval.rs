@@ -4,10 +4,10 @@ use std::collections::{BTreeSet, VecDeque};
 
 use serde_json::{Value, json};
 
-use crate::branch::Branch;
+use crate::branch::{Answer, Branch};
 pub use crate::display;
 use crate::jcs;
-use crate::log::{ActionRecord, LogEvent, LogEventKind};
+use crate::log::{ActionRecord, LogEvent};
 use crate::redact::Redactor;
 use crate::refusal::{Refusal, RefusalCode};
 
@@ -333,19 +333,32 @@ pub fn in_doubt(branch: &Branch<'_>, sent: &BTreeSet<String>) -> Vec<String> {
         .collect()
 }
 
-/// Whether the event answers the action of this id: evidence that a decision took effect.
-pub fn is_evidence(event: &LogEvent, action_event_id: &str) -> bool {
-    match &event.kind {
-        LogEventKind::Observation { action_id } | LogEventKind::UserReject { action_id } => {
-            action_id == action_event_id
-        }
-        LogEventKind::AgentError { .. }
-        | LogEventKind::Action(_)
-        | LogEventKind::UserMessage { .. }
-        | LogEventKind::AgentMessage { .. }
-        | LogEventKind::Status(_)
-        | LogEventKind::StateUpdate
-        | LogEventKind::Other => false,
+/// What is known of an accept that was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AcceptEvidence {
+    /// An action of it is not answered yet.
+    Awaited,
+    /// Every action ran.
+    Ran,
+    /// Every action was rejected before it could run.
+    Rejected,
+    /// Every action is answered, and what ran of them cannot be told: an error, which a restart leaves too, stands for
+    /// one, or some ran and some did not.
+    Unclear,
+}
+
+/// What the answers to the actions of one accept say together. An accept is applied when it is seen that all of it ran;
+/// that the server answered success says nothing.
+pub fn accept_evidence(answers: &[Option<Answer>]) -> AcceptEvidence {
+    let all = |answer| answers.iter().all(|given| *given == Some(answer));
+    if answers.iter().any(Option::is_none) {
+        AcceptEvidence::Awaited
+    } else if all(Answer::Observed) {
+        AcceptEvidence::Ran
+    } else if all(Answer::Rejected) {
+        AcceptEvidence::Rejected
+    } else {
+        AcceptEvidence::Unclear
     }
 }
 

@@ -53,6 +53,28 @@ pub struct RewindChoice {
     pub text: String,
 }
 
+/// How an action was answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Answer {
+    /// It was rejected, so it did not run.
+    Rejected,
+    /// An error stands for it: it ran in part, or not at all, or a restart cut it off.
+    Failed,
+    /// It ran, and its observation stands.
+    Observed,
+}
+
+impl Answer {
+    /// The word for it in receipts.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Rejected => "rejected",
+            Self::Failed => "error",
+            Self::Observed => "observed",
+        }
+    }
+}
+
 /// The path from the root to the head.
 #[derive(Debug, Clone)]
 pub struct Branch<'a> {
@@ -169,6 +191,27 @@ impl<'a> Branch<'a> {
         }
         pending.reverse();
         pending
+    }
+
+    /// How what stands after an action on the branch answers it; of several answers the one that says most. `None` for an
+    /// action that is pending, and for what is no executable action of the branch.
+    pub fn answer(&self, action_event_id: &str) -> Option<Answer> {
+        let at = self.events.iter().position(|event| event.event_id == action_event_id)?;
+        let (record, _) = self.events[at].executable()?;
+        let answers = self.events[at + 1..].iter().filter_map(|event| match &event.kind {
+            LogEventKind::Observation { action_id } => (action_id == action_event_id).then_some(Answer::Observed),
+            LogEventKind::UserReject { action_id } => (action_id == action_event_id).then_some(Answer::Rejected),
+            LogEventKind::AgentError { tool_call_id } => {
+                (*tool_call_id == record.tool_call_id).then_some(Answer::Failed)
+            }
+            LogEventKind::Action(_)
+            | LogEventKind::UserMessage { .. }
+            | LogEventKind::AgentMessage { .. }
+            | LogEventKind::Status(_)
+            | LogEventKind::StateUpdate
+            | LogEventKind::Other => None,
+        });
+        answers.max()
     }
 
     /// The batch that waits for a decision: everything pending, or nothing when a finish or think is pending alone.

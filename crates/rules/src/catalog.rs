@@ -10,7 +10,6 @@ pub use fields::{InputField, MAX_PROMPT_BYTES, MAX_REASON_BYTES, MAX_TITLE_CHARS
 
 use crate::operation::{OperationId, Risk};
 use crate::refusal::{Refusal, RefusalCode};
-use crate::role::Role;
 
 /// Most characters of a client action id.
 pub const MAX_CLIENT_ACTION_ID_CHARS: usize = 128;
@@ -82,6 +81,11 @@ pub enum OperationInput {
         /// 1 to [`MAX_TITLE_CHARS`] characters on one line.
         title: String,
     },
+    /// See [`OperationId::BlockAcknowledge`].
+    BlockAcknowledge {
+        /// 64 lower-case hexadecimal digits: the block that was looked at, see [`crate::tripwire::block_id`].
+        block_id: String,
+    },
     /// See [`OperationId::ProviderAuthRead`].
     ProviderAuthRead {
         /// Whose server is asked; any when absent.
@@ -117,6 +121,7 @@ impl OperationInput {
             Self::Compact => OperationId::Compact,
             Self::ModelSet { .. } => OperationId::ModelSet,
             Self::TitleSet { .. } => OperationId::TitleSet,
+            Self::BlockAcknowledge { .. } => OperationId::BlockAcknowledge,
             Self::ProviderAuthRead { .. } => OperationId::ProviderAuthRead,
             Self::ProviderConfigRead { .. } => OperationId::ProviderConfigRead,
             Self::ProviderUsageRead { .. } => OperationId::ProviderUsageRead,
@@ -124,12 +129,13 @@ impl OperationInput {
         }
     }
 
-    /// Whether the request must carry the capability generation it was decided on. Interrupting, rejecting and
-    /// reading need none.
+    /// Whether the request must carry the capability generation it was decided on. Interrupting, rejecting,
+    /// acknowledging and reading need none.
     pub fn needs_generation(&self) -> bool {
         match self {
             Self::TurnInterrupt
             | Self::ApprovalDecide { decision: Decision::Reject { .. }, .. }
+            | Self::BlockAcknowledge { .. }
             | Self::ProviderAuthRead { .. }
             | Self::ProviderConfigRead { .. }
             | Self::ProviderUsageRead { .. }
@@ -165,6 +171,7 @@ impl OperationInput {
             Self::Rewind { event_id } => json!({"event_id": event_id}),
             Self::ModelSet { model } => json!({"model": model}),
             Self::TitleSet { title } => json!({"title": title}),
+            Self::BlockAcknowledge { block_id } => json!({"block_id": block_id}),
             Self::ProviderAuthRead { workspace }
             | Self::ProviderConfigRead { workspace }
             | Self::ProviderUsageRead { workspace }
@@ -208,6 +215,7 @@ pub fn validate(operation: OperationId, input: &Value) -> Result<OperationInput,
         OperationId::Compact => OperationInput::Compact,
         OperationId::ModelSet => OperationInput::ModelSet { model: fields.required("model")? },
         OperationId::TitleSet => OperationInput::TitleSet { title: fields.required("title")? },
+        OperationId::BlockAcknowledge => OperationInput::BlockAcknowledge { block_id: fields.required("block_id")? },
         OperationId::ProviderAuthRead => OperationInput::ProviderAuthRead { workspace: fields.optional("workspace") },
         OperationId::ProviderConfigRead => {
             OperationInput::ProviderConfigRead { workspace: fields.optional("workspace") }
@@ -226,8 +234,8 @@ pub struct CatalogEntry {
     pub operation_id: OperationId,
     /// One sentence.
     pub summary: &'static str,
-    /// The role its strongest form needs.
-    pub role: Role,
+    /// The role its strongest form needs; `owner` where every role is needed.
+    pub role: &'static str,
     /// What it can lead to.
     pub risk: Risk,
     /// Its input's fields; no other is accepted.
@@ -239,7 +247,7 @@ pub fn describe() -> Vec<CatalogEntry> {
     let entry = |operation: OperationId| CatalogEntry {
         operation_id: operation,
         summary: operation.summary(),
-        role: operation.minimum_role(),
+        role: if operation.needs_every_role() { "owner" } else { operation.minimum_role().as_str() },
         risk: operation.risk(),
         inputs: input_fields(operation),
     };

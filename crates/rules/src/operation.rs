@@ -34,6 +34,9 @@ pub enum OperationId {
     /// Rename the session. Always legal while its server stands.
     #[serde(rename = "session.title.set")]
     TitleSet,
+    /// Lift the block that the tripwire put on the session. The owner's alone.
+    #[serde(rename = "session.block.acknowledge")]
+    BlockAcknowledge,
     /// Whether the model provider's credential works, without showing it.
     #[serde(rename = "provider.auth.read")]
     ProviderAuthRead,
@@ -66,6 +69,8 @@ pub enum Risk {
     ReadOnly,
     /// Changes something that the same client can change back.
     Reversible,
+    /// A session that was blocked takes steps again.
+    LiftsBlock,
     /// Stops work that goes on; what was done stays done.
     StopsWork,
     /// The model is asked and may propose actions, which wait for a decision.
@@ -76,7 +81,7 @@ pub enum Risk {
 
 impl OperationId {
     /// Every operation, in the order of the catalog.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::PromptSend,
         Self::TurnInterrupt,
         Self::ApprovalDecide,
@@ -86,6 +91,7 @@ impl OperationId {
         Self::Compact,
         Self::ModelSet,
         Self::TitleSet,
+        Self::BlockAcknowledge,
         Self::ProviderAuthRead,
         Self::ProviderConfigRead,
         Self::ProviderUsageRead,
@@ -104,6 +110,7 @@ impl OperationId {
             Self::Compact => "session.compact",
             Self::ModelSet => "session.model.set",
             Self::TitleSet => "session.title.set",
+            Self::BlockAcknowledge => "session.block.acknowledge",
             Self::ProviderAuthRead => "provider.auth.read",
             Self::ProviderConfigRead => "provider.config.read",
             Self::ProviderUsageRead => "provider.usage.read",
@@ -127,7 +134,8 @@ impl OperationId {
             | Self::Resume
             | Self::Compact
             | Self::ModelSet
-            | Self::TitleSet => OperationScope::Session,
+            | Self::TitleSet
+            | Self::BlockAcknowledge => OperationScope::Session,
             Self::ProviderAuthRead
             | Self::ProviderConfigRead
             | Self::ProviderUsageRead
@@ -139,7 +147,7 @@ impl OperationId {
     /// ask [`crate::role::authorize_operation`].
     pub fn minimum_role(self) -> Role {
         match self {
-            Self::ApprovalDecide => Role::Approver,
+            Self::ApprovalDecide | Self::BlockAcknowledge => Role::Approver,
             Self::PromptSend
             | Self::TurnInterrupt
             | Self::Fork
@@ -155,9 +163,31 @@ impl OperationId {
         }
     }
 
-    /// Roles of which any one suffices for at least one form of the operation.
+    /// Whether only a token with every role will do, which is the owner's.
+    pub fn needs_every_role(self) -> bool {
+        match self {
+            Self::BlockAcknowledge => true,
+            Self::PromptSend
+            | Self::TurnInterrupt
+            | Self::ApprovalDecide
+            | Self::Fork
+            | Self::Rewind
+            | Self::Resume
+            | Self::Compact
+            | Self::ModelSet
+            | Self::TitleSet
+            | Self::ProviderAuthRead
+            | Self::ProviderConfigRead
+            | Self::ProviderUsageRead
+            | Self::ProviderDiagnosticsRead => false,
+        }
+    }
+
+    /// Roles of which any one suffices for at least one form of the operation, unless it
+    /// [needs every role](Self::needs_every_role).
     pub fn sufficient_roles(self) -> Roles {
         match self {
+            Self::BlockAcknowledge => Roles::OWNER,
             Self::ApprovalDecide | Self::TurnInterrupt => Roles::of(&[Role::Operator, Role::Approver]),
             Self::PromptSend
             | Self::Fork
@@ -179,6 +209,7 @@ impl OperationId {
             Self::PromptSend | Self::Resume | Self::Compact => Risk::CausesActions,
             Self::TurnInterrupt => Risk::StopsWork,
             Self::ApprovalDecide => Risk::RunsActions,
+            Self::BlockAcknowledge => Risk::LiftsBlock,
             Self::Fork | Self::Rewind | Self::ModelSet | Self::TitleSet => Risk::Reversible,
             Self::ProviderAuthRead
             | Self::ProviderConfigRead
@@ -199,6 +230,9 @@ impl OperationId {
             Self::Compact => "Condense the agent's context.",
             Self::ModelSet => "Change to another reviewed model.",
             Self::TitleSet => "Rename the session.",
+            Self::BlockAcknowledge => {
+                "Lift the block put on the session because an action ran that nobody accepted (owner)."
+            }
             Self::ProviderAuthRead => "Say whether the model provider's credential is set, without showing it.",
             Self::ProviderConfigRead => "Show the configured model and the reviewed alternatives.",
             Self::ProviderUsageRead => "Show tokens and cost as the server counts them.",

@@ -107,12 +107,15 @@ pub fn authorize(roles: Roles, needed: Role) -> Result<(), Refusal> {
     authorize_any(roles, sufficient)
 }
 
-/// Whether `roles` do for this very request: accepting needs an approver, while rejecting and interrupting are open
-/// to operators and approvers alike.
+/// Whether `roles` do for this very request: accepting needs an approver, rejecting and interrupting are open to
+/// operators and approvers alike, and what only the owner may do needs every role.
 ///
 /// # Errors
-/// `not_permitted`, naming the roles of which one would do.
+/// `not_permitted`, naming the roles that would do.
 pub fn authorize_operation(roles: Roles, input: &OperationInput) -> Result<(), Refusal> {
+    if input.operation().needs_every_role() && roles != Roles::OWNER {
+        return Err(Refusal::new(RefusalCode::NotPermitted, "this is for the owner, whose token has every role"));
+    }
     let sufficient = match input {
         OperationInput::ApprovalDecide { decision: Decision::Accept, .. } => Roles::of(&[Role::Approver]),
         OperationInput::ApprovalDecide { decision: Decision::Reject { .. }, .. }
@@ -124,6 +127,7 @@ pub fn authorize_operation(roles: Roles, input: &OperationInput) -> Result<(), R
         | OperationInput::Compact
         | OperationInput::ModelSet { .. }
         | OperationInput::TitleSet { .. }
+        | OperationInput::BlockAcknowledge { .. }
         | OperationInput::ProviderAuthRead { .. }
         | OperationInput::ProviderConfigRead { .. }
         | OperationInput::ProviderUsageRead { .. }
@@ -167,6 +171,7 @@ mod tests {
             OperationInput::ApprovalDecide { approval_id: "a".into(), decision: Decision::Reject { reason: None } };
         let prompt = OperationInput::PromptSend { text: "t".into(), on_pending: crate::catalog::OnPending::Refuse };
         let read = OperationInput::ProviderUsageRead { workspace: None };
+        let acknowledge = OperationInput::BlockAcknowledge { block_id: "b".into() };
         for roles in sets() {
             let (operator, approver) = (roles.contains(Role::Operator), roles.contains(Role::Approver));
             assert_eq!(authorize_operation(roles, &accept).is_ok(), approver, "{roles}");
@@ -175,6 +180,7 @@ mod tests {
             assert_eq!(authorize_operation(roles, &prompt).is_ok(), operator, "{roles}");
             assert_eq!(authorize_operation(roles, &OperationInput::Resume).is_ok(), operator, "{roles}");
             assert_eq!(authorize_operation(roles, &read).is_ok(), roles != Roles::NONE, "{roles}");
+            assert_eq!(authorize_operation(roles, &acknowledge).is_ok(), roles == Roles::OWNER, "{roles}");
         }
     }
 

@@ -2,8 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::json;
+
 use crate::branch::{LogIndex, is_lone_exempt};
+use crate::jcs;
 use crate::log::{LogEvent, LogEventKind};
+use crate::refusal::{Refusal, RefusalCode};
+
+/// Version of the digest's content.
+const BLOCK_VERSION: u32 = 1;
 
 /// Observations after the baseline that no sent accept explains, in log order.
 ///
@@ -33,6 +40,26 @@ pub fn unexplained<'a>(
         }
     }
     found
+}
+
+/// Names what an owner acknowledges: these very observations of this session. 64 lower-case hexadecimal digits.
+pub fn block_id(session_id: &str, observation_ids: &[String]) -> String {
+    jcs::digest(&json!({"v": BLOCK_VERSION, "session_id": session_id, "observations": observation_ids}))
+}
+
+/// Whether an acknowledgement that names `block_id` is about what blocks the session now.
+///
+/// # Errors
+/// `not_advertised` when nothing does, `approval_superseded` when more was observed since.
+pub fn check_acknowledge(block_id: &str, current: Option<&str>) -> Result<(), Refusal> {
+    match current {
+        Some(current) if current == block_id => Ok(()),
+        Some(current) => Err(Refusal::new(
+            RefusalCode::ApprovalSuperseded,
+            format!("another block stands: look at what was observed and acknowledge {current}"),
+        )),
+        None => Err(Refusal::new(RefusalCode::NotAdvertised, "no action that nobody accepted blocks the session")),
+    }
 }
 
 /// Whether the action is of an exempt kind, and no other was pending where its observation was appended.
@@ -121,5 +148,15 @@ mod tests {
     fn an_observation_of_an_unknown_action_is_found() {
         let log = Log::line(&[("u", user("hi")), ("o", observation("ghost"))]);
         assert_eq!(ids(&unexplained(log.events(), &set(&[]), &set(&[]))), ["o"]);
+    }
+
+    #[test]
+    fn an_acknowledgement_is_of_what_was_looked_at() {
+        let one = block_id("s", &["o".to_owned()]);
+        let more = block_id("s", &["o".to_owned(), "p".to_owned()]);
+        assert!(one != more && one != block_id("t", &["o".to_owned()]) && one.len() == 64);
+        assert!(check_acknowledge(&one, Some(&one)).is_ok());
+        assert_eq!(check_acknowledge(&one, Some(&more)).unwrap_err().code, RefusalCode::ApprovalSuperseded);
+        assert_eq!(check_acknowledge(&one, None).unwrap_err().code, RefusalCode::NotAdvertised);
     }
 }

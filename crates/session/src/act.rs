@@ -235,6 +235,7 @@ fn provider_workspace(input: &OperationInput) -> Option<&str> {
         | OperationInput::Resume
         | OperationInput::Compact
         | OperationInput::ModelSet { .. }
-        | OperationInput::TitleSet { .. } => None,
+        | OperationInput::TitleSet { .. }
+        | OperationInput::BlockAcknowledge { .. } => None,
     }
 }

@@ -107,13 +107,13 @@ impl Session {
         if open.is_empty() {
             return Ok(());
         }
-        let answered = self.answered(&open)?;
+        let answers = self.answers(&open)?;
         let id = self.id().as_str().to_owned();
         self.shared()
             .records
             .write("set_accept_state", move |ledger| {
-                for event_id in &open {
-                    let state = if answered.contains(event_id) { AcceptState::Answered } else { AcceptState::InDoubt };
+                for (event_id, answer) in open.iter().zip(answers) {
+                    let state = if answer.is_some() { AcceptState::Answered } else { AcceptState::InDoubt };
                     ledger.set_accept_state(&id, event_id, state, clock::now_ms())?;
                 }
                 Ok(())

@@ -4,6 +4,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use rules::approval::{AcceptEvidence, accept_evidence};
+use rules::branch::Answer;
 use rules::refusal::{Refusal, RefusalCode};
 use serde_json::json;
 use store::{AcceptState, ReceiptState, StepState};
@@ -11,7 +13,7 @@ use store::{AcceptState, ReceiptState, StepState};
 use crate::clock;
 use crate::records::OpenReceipt;
 use crate::server::VerifiedServer;
-use crate::session::{OpenDecision, Session};
+use crate::session::{OpenDecision, Session, Tripped};
 
 impl Session {
     /// Draws the consequences of what was read.
@@ -32,24 +34,32 @@ impl Session {
 
     /// The tripwire: something ran that nobody accepted.
     async fn watch_for_unreviewed(&self, server: &VerifiedServer) -> Result<(), Refusal> {
-        let found: Vec<String> = {
-            let state = self.state();
-            if state.blocked.is_some() {
+        let tripped = {
+            let mut state = self.state();
+            let found = rules::tripwire::unexplained(state.mirror.events(), &state.baseline, &state.sent);
+            let observation_ids: Vec<String> = found.into_iter().map(|event| event.event_id.clone()).collect();
+            let Some(first) = observation_ids.first() else { return Ok(()) };
+            let block_id = rules::tripwire::block_id(self.id().as_str(), &observation_ids);
+            if state.tripped.as_ref().is_some_and(|tripped| tripped.block_id == block_id) {
                 return Ok(());
             }
-            rules::tripwire::unexplained(state.mirror.events(), &state.baseline, &state.sent)
-                .into_iter()
-                .map(|event| event.event_id.clone())
-                .collect()
+            let detail = format!(
+                "observation {first} is of an action that nobody accepted; look at the events, then acknowledge the \
+                 block or close the session"
+            );
+            let refusal = Refusal::new(RefusalCode::UnreviewedAction, detail);
+            let tripped = Tripped { block_id, observation_ids, refusal };
+            state.tripped = Some(tripped.clone());
+            tripped
         };
-        let Some(first) = found.first() else { return Ok(()) };
-        let detail = format!(
-            "observation {first} is of an action that nobody accepted; look at the events, then close the session"
-        );
-        let refusal = Refusal::new(RefusalCode::UnreviewedAction, detail);
-        self.state().blocked = Some(refusal.clone());
-        tracing::error!(session = self.id().as_str(), event = first.as_str(), "an action ran that nobody accepted");
-        let payload = json!({"event": "session_blocked", "code": refusal.code.as_str(), "observations": found});
+        let Tripped { block_id, observation_ids, refusal } = tripped;
+        tracing::error!(session = self.id().as_str(), ?observation_ids, "an action ran that nobody accepted");
+        let payload = json!({
+            "event": "session_blocked",
+            "code": refusal.code.as_str(),
+            "block_id": block_id,
+            "observations": observation_ids,
+        });
         self.note_event("lifecycle", payload).await?;
         if let Err(error) = server.client().interrupt(self.id()).await {
             tracing::warn!(session = self.id().as_str(), %error, "the blocked session could not be interrupted");
@@ -61,37 +71,26 @@ impl Session {
     async fn resolve_decisions(&self, server: &Arc<VerifiedServer>) -> Result<(), Refusal> {
         let open = self.state().open_decisions.clone();
         for decision in open {
-            let answered = self.answered(&decision.event_ids)?;
-            if answered.len() == decision.event_ids.len() {
-                // Answered by a rejection or an error, the grant may be unused still.
-                if decision.server_start_id == server.start_id() {
-                    self.take_back(server, &decision.event_ids).await;
-                }
-                self.close_decision(&decision, &answered, None).await?;
+            let answers = self.answers(&decision.event_ids)?;
+            let evidence = accept_evidence(&answers);
+            let restarted = decision.server_start_id != server.start_id();
+            if evidence == AcceptEvidence::Awaited && !restarted && !self.turn_is_over(server).await {
                 continue;
             }
-            let restarted = decision.server_start_id != server.start_id();
-            if restarted || self.turn_is_over(server).await {
-                let reason = Refusal::new(
-                    RefusalCode::ApprovalInDoubt,
-                    "the accept was sent and no answer was seen; whether the action ran is not known",
-                );
-                if !restarted {
-                    self.take_back(server, &decision.event_ids).await;
-                }
-                self.close_decision(&decision, &answered, Some(reason)).await?;
+            // Answered by a rejection or an error, or not at all, the grant may be unused still.
+            if !restarted {
+                self.take_back(server, &decision.event_ids).await;
             }
+            self.close_decision(&decision, &answers, evidence).await?;
         }
         Ok(())
     }
 
-    /// Which of these actions the active branch answers.
-    pub(crate) fn answered(&self, event_ids: &[String]) -> Result<Vec<String>, Refusal> {
+    /// How the active branch answers each of these actions.
+    pub(crate) fn answers(&self, event_ids: &[String]) -> Result<Vec<Option<Answer>>, Refusal> {
         let state = self.state();
         let branch = state.branch()?;
-        let pending: Vec<&str> = branch.pending().iter().map(|event| event.event_id.as_str()).collect();
-        let is_answered = |id: &&String| branch.contains(id) && !pending.contains(&id.as_str());
-        Ok(event_ids.iter().filter(is_answered).cloned().collect())
+        Ok(event_ids.iter().map(|event_id| branch.answer(event_id)).collect())
     }
 
     /// Whether the turn of the last step-causing call has begun and ended, in the log and in the server.
@@ -113,16 +112,15 @@ impl Session {
     async fn close_decision(
         &self,
         decision: &OpenDecision,
-        answered: &[String],
-        doubt: Option<Refusal>,
+        answers: &[Option<Answer>],
+        evidence: AcceptEvidence,
     ) -> Result<(), Refusal> {
-        let (id, ids, answered_ids) = (self.id().as_str().to_owned(), decision.event_ids.clone(), answered.to_vec());
+        let (id, ids, known) = (self.id().as_str().to_owned(), decision.event_ids.clone(), answers.to_vec());
         self.shared()
             .records
             .write("set_accept_state", move |ledger| {
-                for event_id in &ids {
-                    let accept =
-                        if answered_ids.contains(event_id) { AcceptState::Answered } else { AcceptState::InDoubt };
+                for (event_id, answer) in ids.iter().zip(known) {
+                    let accept = if answer.is_some() { AcceptState::Answered } else { AcceptState::InDoubt };
                     ledger.set_accept_state(&id, event_id, accept, clock::now_ms())?;
                 }
                 Ok(())
@@ -132,17 +130,23 @@ impl Session {
             && !record.state.is_final()
         {
             let mut receipt = OpenReceipt::resume(&self.shared().records, record);
-            let result = json!({"approval_id": decision.approval_id, "answered": answered});
-            match &doubt {
-                None => {
-                    receipt.step_outcome(StepState::Done, None).await?;
-                    receipt.finish(ReceiptState::Applied, None, result).await?;
-                }
-                Some(reason) => receipt.finish(ReceiptState::OutcomeUnknown, Some(reason), result).await?,
-            }
+            let actions: Vec<serde_json::Value> = decision
+                .event_ids
+                .iter()
+                .zip(answers)
+                .map(|(event_id, answer)| json!({"event_id": event_id, "answer": answer.map(Answer::as_str)}))
+                .collect();
+            let result = json!({"approval_id": decision.approval_id, "actions": actions});
+            let (step, state, reason) = closing(evidence);
+            receipt.step_outcome(step, reason.as_ref()).await?;
+            receipt.finish(state, reason.as_ref(), result).await?;
         }
         self.state().open_decisions.retain(|open| open.client_action_id != decision.client_action_id);
-        let outcome = if doubt.is_some() { "in_doubt" } else { "accepted" };
+        let outcome = match evidence {
+            AcceptEvidence::Ran => "accepted",
+            AcceptEvidence::Rejected => "rejected",
+            AcceptEvidence::Unclear | AcceptEvidence::Awaited => "in_doubt",
+        };
         self.note_event("approval_resolved", json!({"approval_id": decision.approval_id, "outcome": outcome})).await
     }
 
@@ -199,6 +203,29 @@ impl Session {
         if let Err(refusal) = self.note_event("lifecycle", payload).await {
             tracing::warn!(session = self.id().as_str(), %refusal, "the server's end could not be journaled");
         }
+    }
+}
+
+/// How an accept's receipt is closed.
+fn closing(evidence: AcceptEvidence) -> (StepState, ReceiptState, Option<Refusal>) {
+    let unknown = |code, detail: &str| {
+        let reason = Refusal::new(code, detail);
+        (StepState::Unknown, ReceiptState::OutcomeUnknown, Some(reason))
+    };
+    match evidence {
+        AcceptEvidence::Ran => (StepState::Done, ReceiptState::Applied, None),
+        AcceptEvidence::Rejected => {
+            let reason = Refusal::new(RefusalCode::ApprovalSuperseded, "a rejection came first; nothing of it ran");
+            (StepState::Failed, ReceiptState::Rejected, Some(reason))
+        }
+        AcceptEvidence::Unclear => unknown(
+            RefusalCode::NoEvidence,
+            "an error or a rejection stands for an action; whether or how far it ran is not known, look at the events",
+        ),
+        AcceptEvidence::Awaited => unknown(
+            RefusalCode::ApprovalInDoubt,
+            "the accept was sent and no answer was seen; whether the action ran is not known",
+        ),
     }
 }
 

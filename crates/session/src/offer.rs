@@ -12,7 +12,7 @@ use crate::clock;
 use crate::named_files::{hash_named, left_processes};
 use crate::session::{MAX_QUEUED_PROMPTS, Session, State};
 use crate::view::{
-    AdvertisedOperation, Approval, NamedFile, PendingAction, RewindChoice, SessionSnapshot, SessionSummary,
+    AdvertisedOperation, Approval, BlockChoice, NamedFile, PendingAction, RewindChoice, SessionSnapshot, SessionSummary,
 };
 
 /// How long a snapshot may be shown without asking again.
@@ -46,8 +46,8 @@ impl State {
 
     /// Why the session takes no step, if it takes none.
     pub(crate) fn block(&self) -> Option<Refusal> {
-        if let Some(blocked) = &self.blocked {
-            return Some(blocked.clone());
+        if let Some(tripped) = &self.tripped {
+            return Some(tripped.refusal.clone());
         }
         if self.info.is_none() || self.server.is_none() {
             return self.unreachable.clone();
@@ -87,6 +87,9 @@ impl State {
         if waiting.is_some() {
             operations.push(OperationId::ApprovalDecide);
         }
+        if self.tripped.is_some() && self.server.is_some() {
+            operations.push(OperationId::BlockAcknowledge);
+        }
         let Ok(branch) = self.branch() else { return operations };
         if self.block().is_some() || self.server.is_none() || self.info.is_none() {
             return operations;
@@ -123,6 +126,7 @@ impl State {
             "choices": choices,
             "approval": waiting.map(|waiting| waiting.approval_id),
             "block": self.block().map(|refusal| refusal.code.as_str()),
+            "tripped": self.tripped.as_ref().map(|tripped| tripped.block_id.as_str()),
             "policy": self.info.as_ref().map(|info| info.policy_kind.as_str()),
             "server": self.server.as_ref().map(|server| server.start_id()),
         })
@@ -172,10 +176,7 @@ impl Session {
         let advertised_operations = state
             .advertised(waiting.as_ref())
             .into_iter()
-            .map(|operation_id| AdvertisedOperation {
-                operation_id,
-                needs_generation: operation_id != OperationId::TurnInterrupt,
-            })
+            .map(|operation_id| AdvertisedOperation { operation_id, needs_generation: needs_generation(operation_id) })
             .collect();
         let rewind_choices = match state.branch() {
             Err(_) => Vec::new(),
@@ -208,6 +209,14 @@ impl Session {
             valid_until: clock::rfc3339(clock::now_ms() + SNAPSHOT_VALID_MS),
             advertised_operations,
             rewind_choices,
+            acknowledge_choices: state
+                .tripped
+                .iter()
+                .map(|tripped| BlockChoice {
+                    block_id: tripped.block_id.clone(),
+                    observation_ids: tripped.observation_ids.clone(),
+                })
+                .collect(),
             model_choices: self.shared().settings.model.as_ref().map(|model| model.choices.clone()).unwrap_or_default(),
             values: values.into_iter().map(|(name, value): (&str, Value)| (name.to_owned(), value)).collect(),
             cursor,
@@ -288,6 +297,26 @@ impl Session {
                 "this operation needs the capability_generation of the snapshot it was decided on",
             )),
         }
+    }
+}
+
+/// Whether at least one form of it must carry the generation it was decided on.
+fn needs_generation(operation: OperationId) -> bool {
+    match operation {
+        OperationId::TurnInterrupt
+        | OperationId::BlockAcknowledge
+        | OperationId::ProviderAuthRead
+        | OperationId::ProviderConfigRead
+        | OperationId::ProviderUsageRead
+        | OperationId::ProviderDiagnosticsRead => false,
+        OperationId::PromptSend
+        | OperationId::ApprovalDecide
+        | OperationId::Fork
+        | OperationId::Rewind
+        | OperationId::Resume
+        | OperationId::Compact
+        | OperationId::ModelSet
+        | OperationId::TitleSet => true,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Carrying out an operation: the receipt first, then one reviewed call after the other.
 
+mod acknowledge;
 mod decide;
 mod fork;
 mod interrupt;
@@ -77,6 +78,7 @@ impl Session {
             | OperationInput::Compact
             | OperationInput::ModelSet { .. }
             | OperationInput::TitleSet { .. }
+            | OperationInput::BlockAcknowledge { .. }
             | OperationInput::ProviderAuthRead { .. }
             | OperationInput::ProviderConfigRead { .. }
             | OperationInput::ProviderUsageRead { .. }
@@ -97,6 +99,9 @@ impl Session {
             self.wait_settled(server).await?;
         }
         self.observe(server).await?;
+        if let OperationInput::BlockAcknowledge { block_id } = &ask.input {
+            return self.acknowledge(ask, block_id).await;
+        }
         self.check_generation(ask.capability_generation)?;
         self.check_unblocked()?;
         match &ask.input {
@@ -114,6 +119,7 @@ impl Session {
             OperationInput::TitleSet { title } => self.set_title(server, ask, title).await,
             OperationInput::TurnInterrupt
             | OperationInput::ApprovalDecide { decision: Decision::Reject { .. }, .. }
+            | OperationInput::BlockAcknowledge { .. }
             | OperationInput::ProviderAuthRead { .. }
             | OperationInput::ProviderConfigRead { .. }
             | OperationInput::ProviderUsageRead { .. }

@@ -40,6 +40,17 @@ pub(crate) struct OpenDecision {
     pub(crate) server_start_id: String,
 }
 
+/// What the tripwire found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Tripped {
+    /// What an owner acknowledges.
+    pub(crate) block_id: String,
+    /// Observations of actions that nobody accepted, in log order.
+    pub(crate) observation_ids: Vec<String>,
+    /// Why the session takes no step.
+    pub(crate) refusal: Refusal,
+}
+
 /// Everything that changes. Held for moments only, never across a wait.
 pub(crate) struct State {
     pub(crate) record: SessionRecord,
@@ -52,7 +63,8 @@ pub(crate) struct State {
     pub(crate) status: ExecutionStatus,
     pub(crate) quiet: QuietTracker,
     pub(crate) canaries: Vec<CanaryResult>,
-    pub(crate) blocked: Option<Refusal>,
+    /// Set while something stands observed that nobody accepted, and the owner has not acknowledged it.
+    pub(crate) tripped: Option<Tripped>,
     /// Why the session is on no server, when putting it on one failed.
     pub(crate) unreachable: Option<Refusal>,
     pub(crate) book: ApprovalBook,
@@ -112,7 +124,7 @@ impl Session {
                 status: ExecutionStatus::Unknown,
                 quiet: QuietTracker::new(),
                 canaries: Vec::new(),
-                blocked: None,
+                tripped: None,
                 unreachable: None,
                 book: ApprovalBook::new(lifetime_ms),
                 announced: None,

@@ -81,6 +81,15 @@ pub struct RewindChoice {
     pub at: String,
 }
 
+/// Why the tripwire blocked a session, and what acknowledges it.
+#[derive(Debug, Clone)]
+pub struct BlockChoice {
+    /// 64 lower-case hexadecimal digits over what was observed.
+    pub block_id: String,
+    /// Observations of actions that nobody accepted, in log order.
+    pub observation_ids: Vec<String>,
+}
+
 /// Everything a client needs to decide what to do with a session next.
 #[derive(Debug, Clone)]
 pub struct SessionSnapshot {
@@ -98,6 +107,8 @@ pub struct SessionSnapshot {
     pub rewind_choices: Vec<RewindChoice>,
     /// Models reviewed for `session.model.set`.
     pub model_choices: Vec<String>,
+    /// The block that `session.block.acknowledge` would lift; one at most.
+    pub acknowledge_choices: Vec<BlockChoice>,
     /// Current values: `model`, `title`, `policy`, `agent_kind`, `server_start_id`, `queued_prompts`, `confinement_level`.
     pub values: BTreeMap<String, Value>,
     /// Where the event stream stands.

@@ -1,7 +1,6 @@
 //! A daemon with a session of its own that waits for a decision, and everything of it that bad input must leave alone.
 
-use crate::faked::Faked;
-use gatepost_tests::{Marker, Scene, Session};
+use gatepost_tests::{Faked, Marker, Scene, Session};
 use serde_json::{Value, json};
 use testkit::fake_server::Plan;
 

@@ -1,8 +1,7 @@
 //! Canaries of a session: what fails one takes no step, and can still be rejected, interrupted and closed.
 
-use super::faked::Faked;
 use api_types::Approval;
-use gatepost_tests::{Marker, Scene, Session, refusal_code};
+use gatepost_tests::{Faked, Marker, Scene, Session, refusal_code};
 use serde_json::{Value, json};
 use testkit::fake_server::{Fault, Plan};
 

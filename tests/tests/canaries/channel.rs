@@ -1,8 +1,7 @@
 //! The private channel into the server: what it does not acknowledge is not taken for granted.
 
-use super::faked::Faked;
 use api_types::ReceiptState;
-use gatepost_tests::{LIMIT, refusal_code, wait_until};
+use gatepost_tests::{Faked, LIMIT, refusal_code, wait_until};
 use serde_json::json;
 use testkit::fake_server::{ControlAnswer, Plan};
 

@@ -1,8 +1,7 @@
 //! Canaries that fail on a server that was proved: it is killed, whatever it was doing.
 
-use super::faked::Faked;
 use api_types::{Problem, ServerState, Status};
-use gatepost_tests::{Marker, typed, wait_until};
+use gatepost_tests::{Faked, Marker, typed, wait_until};
 use serde_json::{Value, json};
 use std::time::Duration;
 use testkit::daemon::{Client, Daemon, Home, Setup};

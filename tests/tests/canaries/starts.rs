@@ -1,8 +1,7 @@
 //! Canaries of a server that starts: what fails one is ended before it is set up or given anything to do.
 
-use super::faked::Faked;
 use api_types::{OverallState, Server, ServerState};
-use gatepost_tests::{Scene, refusal_code};
+use gatepost_tests::{Faked, Scene, refusal_code};
 use serde_json::json;
 use std::path::Path;
 use testkit::daemon::{Reply, SERVER_VERSION};

@@ -1,7 +1,6 @@
 //! Where an agent may work, and what must not lie there.
 
-use super::faked::Faked;
-use gatepost_tests::{Marker, refusal_code};
+use gatepost_tests::{Faked, Marker, refusal_code};
 use serde_json::json;
 use std::fs;
 use std::os::unix::fs::symlink;

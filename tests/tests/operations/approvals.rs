@@ -33,7 +33,8 @@ pub(super) fn shown_and_accepted(scene: &Scene) {
     let receipt = session.approve_to_end(&shown);
     let steps: Vec<(&str, &str)> = receipt.steps.iter().map(|step| (step.name.as_str(), step.state.as_str())).collect();
     assert_eq!(steps, [("accept", "done")]);
-    assert_eq!(receipt.result, json!({"approval_id": shown.approval_id, "answered": [action.event_id]}));
+    let actions = [json!({"event_id": action.event_id, "answer": "observed"})];
+    assert_eq!(receipt.result, json!({"approval_id": shown.approval_id, "actions": actions}));
     marker.assert_runs(1);
     let results = session.results_of(&action.event_id);
     assert_eq!(results.len(), 1, "{results:?}");

@@ -27,7 +27,8 @@ pub(super) fn three_at_once(scene: &Scene) {
 
     let receipt = session.approve_to_end(&shown);
     let ids: Vec<&str> = shown.actions.iter().map(|action| action.event_id.as_str()).collect();
-    assert_eq!(receipt.result["answered"], json!(ids));
+    let observed = |id: &&str| json!({"event_id": id, "answer": "observed"});
+    assert_eq!(receipt.result["actions"], json!(ids.iter().map(observed).collect::<Vec<_>>()));
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "a\nb\nc\n");
     for id in ids {
         assert_eq!(session.results_of(id).len(), 1);

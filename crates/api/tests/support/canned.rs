@@ -3,8 +3,8 @@
 use rules::refusal::{Refusal, RefusalCode};
 use serde_json::{Value, json};
 use session::view::{
-    ActionRequest, AdvertisedOperation, Approval, BackgroundProcess, NamedFile, PendingAction, ReceiptView,
-    RewindChoice, SessionSnapshot, SessionSummary,
+    ActionRequest, AdvertisedOperation, Approval, BackgroundProcess, BlockChoice, NamedFile, PendingAction,
+    ReceiptView, RewindChoice, SessionSnapshot, SessionSummary,
 };
 
 use super::{APPROVAL, GENERATION, SESSION};
@@ -33,6 +33,7 @@ pub(super) fn snapshot() -> SessionSnapshot {
         }],
         rewind_choices: vec![RewindChoice { turn: 1, event_id: "e".into(), text: "p".into(), at: "a".into() }],
         model_choices: vec!["m".into()],
+        acknowledge_choices: vec![BlockChoice { block_id: "b".into(), observation_ids: vec!["o".into()] }],
         values: [("policy".to_owned(), json!("AlwaysConfirm"))].into(),
         cursor: "c0".into(),
     }

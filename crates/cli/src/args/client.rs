@@ -29,6 +29,9 @@ pub enum ClientCommand {
     Approve(ApproveArgs),
     /// Reject the pending batch
     Reject(RejectArgs),
+    /// Lift the block put on a session because an action ran that nobody accepted; without BLOCK it is asked for, at a
+    /// terminal only
+    Acknowledge(AcknowledgeArgs),
     /// Print the redacted events
     Events(EventsArgs),
     /// Stop the running turn; always available
@@ -185,6 +188,17 @@ pub struct RejectArgs {
     /// Why, for the agent; at most 2000 bytes.
     #[arg(long, value_name = "R", value_parser = values::reason)]
     pub reason: Option<String>,
+}
+
+/// Arguments of `acknowledge`.
+#[derive(Debug, Clone, Args)]
+pub struct AcknowledgeArgs {
+    /// Session and how to wait.
+    #[command(flatten)]
+    pub follow: FollowArgs,
+    /// The digest of the block (`gatepost session show ID`), or at least its first 12 digits.
+    #[arg(value_name = "BLOCK", value_parser = ApprovalDigits::parse)]
+    pub block: Option<ApprovalDigits>,
 }
 
 /// Arguments of `events`.

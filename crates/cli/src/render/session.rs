@@ -1,6 +1,6 @@
 //! Sessions: the list, one snapshot, a closed one.
 
-use api_types::{Closed, Reason, SessionSnapshot, SessionSummary};
+use api_types::{BlockChoice, Closed, Reason, SessionSnapshot, SessionSummary};
 use serde_json::Value;
 
 use super::style::Style;
@@ -38,6 +38,15 @@ fn blocked(reason: &Reason, style: &Style) -> String {
     format!("{} {}: {}\n", style.bad("blocked:"), sanitize::line(&reason.code), sanitize::line(&reason.detail))
 }
 
+/// What the tripwire found, with the digest that acknowledges it.
+pub(crate) fn block(block: &BlockChoice, style: &Style) -> String {
+    let mut out = format!("  {} {}\n", style.bad("ran without an accept, block"), sanitize::line(&block.block_id));
+    for observation_id in &block.observation_ids {
+        out.push_str(&format!("    observed in event {}\n", sanitize::line(observation_id)));
+    }
+    out
+}
+
 /// One session, with what it offers now.
 pub(crate) fn snapshot(snapshot: &SessionSnapshot, style: &Style) -> String {
     let mut out = format!("{} {}\n", style.bold("session"), style.bold(&sanitize::line(&snapshot.session_id)));
@@ -55,6 +64,9 @@ pub(crate) fn snapshot(snapshot: &SessionSnapshot, style: &Style) -> String {
     }
     if let Some(reason) = &snapshot.blocked_reason {
         out.push_str(&format!("  {}", blocked(reason, style)));
+    }
+    for choice in &snapshot.choices.acknowledge {
+        out.push_str(&block(choice, style));
     }
     for (name, value) in &snapshot.values {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);

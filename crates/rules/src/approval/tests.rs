@@ -1,7 +1,8 @@
 use super::*;
 use crate::branch::active_branch;
 use crate::log::ExemptKind;
-use crate::testing::{Log, action, command, error, exempt, observation, reject, user};
+use crate::log::LogEventKind;
+use crate::testing::{Log, action, command, error, exempt, observation, user};
 use proptest::prelude::*;
 
 const BINDING: Binding<'static> =
@@ -177,10 +178,19 @@ fn doubt_is_a_sent_accept_without_an_answer() {
 }
 
 #[test]
-fn evidence_names_the_action() {
-    let log = Log::line(&[("o", observation("a")), ("r", reject("b")), ("e", error("c"))]);
-    let [observed, rejected, failed] = log.events() else { panic!("three events") };
-    assert!(is_evidence(observed, "a") && !is_evidence(observed, "b"));
-    assert!(is_evidence(rejected, "b") && !is_evidence(rejected, "a"));
-    assert!(!is_evidence(failed, "c"));
+fn an_accept_is_applied_when_all_of_it_was_seen_to_run() {
+    let (ran, failed, rejected) = (Some(Answer::Observed), Some(Answer::Failed), Some(Answer::Rejected));
+    let all = [None, ran, failed, rejected];
+    for first in all {
+        for second in all {
+            let expected = match (first, second) {
+                (None, _) | (_, None) => AcceptEvidence::Awaited,
+                (Some(Answer::Observed), Some(Answer::Observed)) => AcceptEvidence::Ran,
+                (Some(Answer::Rejected), Some(Answer::Rejected)) => AcceptEvidence::Rejected,
+                (Some(_), Some(_)) => AcceptEvidence::Unclear,
+            };
+            assert_eq!(accept_evidence(&[first, second]), expected, "{first:?} {second:?}");
+        }
+    }
+    assert_eq!(accept_evidence(&[failed]), AcceptEvidence::Unclear);
 }

@@ -259,6 +259,9 @@ proptest! {
             prop_assert!(server.iter().all(|id| pending.contains(id)), "{server:?} but only {pending:?}");
             let batch = ids(&branch.batch());
             prop_assert!(batch == pending || (batch.is_empty() && branch.pending_exempt().is_some()));
+            for event in branch.events().iter().filter(|event| event.executable().is_some()) {
+                prop_assert_eq!(branch.answer(&event.event_id).is_none(), pending.contains(&event.event_id));
+            }
         }
     }
 
@@ -287,4 +290,30 @@ proptest! {
         let after = active_branch(&longer, Some(&leaf)).map(|branch| ids(&branch.pending()));
         prop_assert_eq!(before, after);
     }
+}
+
+#[test]
+fn an_answer_stands_after_its_action_on_its_branch() {
+    let mut log = Log::line(&[
+        ("early", error("c")),
+        ("a", action("c")),
+        ("b", action("d")),
+        ("m", malformed("e")),
+        ("r", reject("b")),
+        ("f", error("c")),
+    ]);
+    let answer = |log: &Log, leaf: &str, id: &str| active_branch(log.events(), Some(leaf)).unwrap().answer(id);
+    assert_eq!(answer(&log, "b", "a"), None);
+    assert_eq!(answer(&log, "r", "a"), None);
+    assert_eq!(answer(&log, "r", "b"), Some(Answer::Rejected));
+    assert_eq!(answer(&log, "f", "a"), Some(Answer::Failed));
+    for never in ["m", "early", "ghost"] {
+        assert_eq!(answer(&log, "f", never), None, "{never}");
+    }
+    log.push("o", Some("f"), observation("a"));
+    assert_eq!(answer(&log, "o", "a"), Some(Answer::Observed));
+    assert_eq!(answer(&log, "o", "b"), Some(Answer::Rejected));
+    log.push("aside", Some("r"), observation("b"));
+    assert_eq!(answer(&log, "o", "b"), Some(Answer::Rejected));
+    assert_eq!(answer(&log, "aside", "b"), Some(Answer::Observed));
 }

@@ -119,6 +119,9 @@ pub(super) fn input_fields(operation: OperationId) -> Vec<InputField> {
         }
         OperationId::ModelSet => vec![InputField::new("model", Format::Model, "One of the model choices.")],
         OperationId::TitleSet => vec![InputField::new("title", Format::Title, "The new title.")],
+        OperationId::BlockAcknowledge => {
+            vec![InputField::new("block_id", Format::Digest, "The block that was looked at.")]
+        }
         OperationId::TurnInterrupt | OperationId::Resume | OperationId::Compact => Vec::new(),
         OperationId::ProviderAuthRead
         | OperationId::ProviderConfigRead

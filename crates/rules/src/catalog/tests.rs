@@ -12,6 +12,7 @@ fn smallest(operation: OperationId) -> Value {
         OperationId::Rewind => json!({"event_id": UUID}),
         OperationId::ModelSet => json!({"model": "openai/x"}),
         OperationId::TitleSet => json!({"title": "T"}),
+        OperationId::BlockAcknowledge => json!({"block_id": DIGEST}),
         OperationId::TurnInterrupt
         | OperationId::Fork
         | OperationId::Resume
@@ -183,6 +184,7 @@ fn only_what_must_not_wait_goes_without_a_generation() {
         without,
         [
             OperationId::TurnInterrupt,
+            OperationId::BlockAcknowledge,
             OperationId::ProviderAuthRead,
             OperationId::ProviderConfigRead,
             OperationId::ProviderUsageRead,

@@ -74,6 +74,7 @@ impl Session {
                 if server.owned().control().revoke(&event_ids).await.is_err() {
                     server.stop().await;
                 }
+                self.end_unless_begun(server, &error).await;
                 match upstream::failure(&error) {
                     Failure::NotSent => self.withdraw_accept(&mut receipt, approval_id, &event_ids, &reason).await,
                     // The evidence, or its absence once the turn is over, closes the receipt.
@@ -157,7 +158,7 @@ impl Session {
         let mut changes = self.watch_changes();
         let deadline = tokio::time::Instant::now() + REJECT_EVIDENCE_WAIT;
         loop {
-            if self.answered(event_ids)?.len() == event_ids.len() {
+            if self.answers(event_ids)?.iter().all(Option::is_some) {
                 return Ok(true);
             }
             // Read by what follows the session anyway, so that it is read once.

@@ -123,6 +123,7 @@ impl Session {
                 Failure::NotSent | Failure::Refused => self.state().quiet.note_step_over(),
                 Failure::Unknown => {
                     let answered = error.was_answered();
+                    self.end_unless_begun(server, error).await;
                     if self.message_arrived(server, before, text).await {
                         receipt.step_outcome(StepState::Done, None).await?;
                         receipt.finish(ReceiptState::Applied, None, json!({"evidence": "event_log"})).await?;
@@ -141,8 +142,8 @@ impl Session {
 
     /// Whether the message stands in the log after the recorded point.
     async fn message_arrived(self: &Arc<Self>, server: &Arc<VerifiedServer>, before: usize, text: &str) -> bool {
-        if self.pull(server).await.is_err() {
-            return false;
+        if let Err(refusal) = self.pull(server).await {
+            tracing::debug!(session = self.id().as_str(), %refusal, "what was read before must do");
         }
         let state = self.state();
         state.mirror.events().iter().skip(before).any(|event| match &event.kind {

@@ -44,7 +44,10 @@ pub(crate) async fn read(
         | OperationInput::Resume
         | OperationInput::Compact
         | OperationInput::ModelSet { .. }
-        | OperationInput::TitleSet { .. } => Err(Refusal::new(RefusalCode::Internal, "this operation is of a session")),
+        | OperationInput::TitleSet { .. }
+        | OperationInput::BlockAcknowledge { .. } => {
+            Err(Refusal::new(RefusalCode::Internal, "this operation is of a session"))
+        }
     }
 }
 

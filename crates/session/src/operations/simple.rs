@@ -74,8 +74,11 @@ impl Session {
         self.state().quiet.note_step_call();
         let outcome = server.client().run(grant, self.id()).await;
         let answered_badly = outcome.as_ref().is_err_and(ContractError::was_answered);
-        if outcome.as_ref().is_err_and(|error| !error.may_have_been_sent()) {
-            self.state().quiet.note_step_over();
+        if let Err(error) = &outcome {
+            self.end_unless_begun(server, error).await;
+            if !error.may_have_been_sent() {
+                self.state().quiet.note_step_over();
+            }
         }
         self.mark_stale();
         self.settle_call(&mut receipt, outcome, Value::Null).await?;
@@ -95,6 +98,9 @@ impl Session {
         self.state().quiet.note_step_call();
         let outcome = server.client().condense(grant, self.id()).await;
         let is_over = |error: &ContractError| error.was_answered() || !error.may_have_been_sent();
+        if let Err(error) = &outcome {
+            self.end_unless_begun(server, error).await;
+        }
         if outcome.is_ok() || outcome.as_ref().is_err_and(is_over) {
             // It takes its step before it answers, well or not.
             self.state().quiet.note_step_over();

@@ -6,6 +6,7 @@ use std::time::Duration;
 use agent_contract::ContractError;
 use rules::approval::AcceptRequest;
 use rules::gate::{GateInput, StepGrant, StepRequest, gate};
+use rules::quiet::QuietState;
 use rules::refusal::{Refusal, RefusalCode};
 use serde_json::Value;
 use store::{ReceiptState, StepState};
@@ -19,6 +20,10 @@ use crate::upstream::{self, Failure};
 /// How long the server may take to wind the last run down once its status is terminal.
 const SETTLE_WAIT: Duration = Duration::from_secs(10);
 const SETTLE_POLL: Duration = Duration::from_millis(25);
+
+/// How long the run of a call that got no answer may take to be seen to begin.
+const BEGIN_WAIT: Duration = Duration::from_secs(5);
+const BEGIN_POLL: Duration = Duration::from_millis(100);
 
 /// Which call the gate is asked for.
 #[derive(Debug, Clone, Copy)]
@@ -64,7 +69,7 @@ impl Session {
             status: state.status,
             quiet: state.quiet.state(),
             sent: &state.sent,
-            blocked: state.blocked.as_ref(),
+            blocked: state.tripped.as_ref().map(|tripped| &tripped.refusal),
             canaries: &canaries,
         })
     }
@@ -89,6 +94,25 @@ impl Session {
             }
             tokio::time::sleep(SETTLE_POLL).await;
         }
+    }
+
+    /// A step-causing call that got no answer may be carried out at any later time, and would then run what is pending by
+    /// then. Unless its run is seen to begin, the server it was sent to is ended: nothing else makes sure that it never is.
+    ///
+    /// To be called under the session's lock, so that nothing else declares the step over meanwhile.
+    pub(crate) async fn end_unless_begun(self: &Arc<Self>, server: &Arc<VerifiedServer>, error: &ContractError) {
+        if !error.may_have_been_sent() || error.was_answered() {
+            return;
+        }
+        let deadline = tokio::time::Instant::now() + BEGIN_WAIT;
+        while tokio::time::Instant::now() < deadline && self.pull(server).await.is_ok() {
+            if self.state().quiet.state() != QuietState::AwaitingStart {
+                return;
+            }
+            tokio::time::sleep(BEGIN_POLL).await;
+        }
+        tracing::error!(session = self.id().as_str(), %error, "a step got no answer and was not seen to begin; the server is ended");
+        server.stop().await;
     }
 
     /// Once the server has answered an interrupt, or a step-causing call in whatever way, a run that is neither under way nor

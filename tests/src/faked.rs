@@ -1,6 +1,8 @@
 //! A daemon whose Agent Server is the fake one.
 
-use gatepost_tests::Scene;
+#![expect(clippy::unwrap_used, reason = "what cannot be set up ends the test")]
+
+use crate::Scene;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use testkit::Outcome;
@@ -23,38 +25,59 @@ const READS: [&str; 9] = [
 const STEPS: [&str; 4] = ["send_message", "run", "accept", "condense"];
 
 /// The directory of a fake server that a daemon launches.
-pub(crate) struct Faked {
+#[derive(Debug)]
+pub struct Faked {
     directory: TempDir,
-    pub(crate) executable: PathBuf,
+    /// What the daemon launches.
+    pub executable: PathBuf,
 }
 
 impl Faked {
     /// A server that follows this plan and runs what is let through.
-    pub(crate) fn new(plan: Plan) -> Self {
+    ///
+    /// # Panics
+    /// When its directory cannot be written or read.
+    #[must_use]
+    pub fn new(plan: Plan) -> Self {
         let faked = Self::of(|directory| install(directory, SERVER_VERSION));
         faked.follow(plan);
         faked
     }
 
     /// A server that was laid out in another way.
-    pub(crate) fn of(lay_out: impl FnOnce(&Path) -> Outcome<PathBuf>) -> Self {
+    ///
+    /// # Panics
+    /// When its directory cannot be written or read.
+    #[must_use]
+    pub fn of(lay_out: impl FnOnce(&Path) -> Outcome<PathBuf>) -> Self {
         let directory = tempfile::Builder::new().prefix("gp-env-").tempdir().unwrap();
         let executable = lay_out(directory.path()).unwrap();
         Self { directory, executable }
     }
 
     /// Follows another plan from now on.
-    pub(crate) fn follow(&self, plan: Plan) {
+    ///
+    /// # Panics
+    /// When its directory cannot be written or read.
+    pub fn follow(&self, plan: Plan) {
         set_plan(self.directory.path(), &Plan { runs_commands: true, ..plan }).unwrap();
     }
 
     /// A daemon with this server.
-    pub(crate) fn scene(&self) -> Scene {
+    ///
+    /// # Panics
+    /// When its directory cannot be written or read.
+    #[must_use]
+    pub fn scene(&self) -> Scene {
         self.scene_with(|_setup| {})
     }
 
     /// The same with a changed setup.
-    pub(crate) fn scene_with(&self, change: impl FnOnce(&mut Setup)) -> Scene {
+    ///
+    /// # Panics
+    /// When its directory cannot be written or read.
+    #[must_use]
+    pub fn scene_with(&self, change: impl FnOnce(&mut Setup)) -> Scene {
         Scene::with(|setup| {
             *setup = setup.clone().with_executable(&self.executable);
             change(setup);
@@ -62,21 +85,33 @@ impl Faked {
     }
 
     /// The requests so far that changed something, by their names in the contract; empty for one outside it.
-    pub(crate) fn changes(&self) -> Vec<String> {
+    ///
+    /// # Panics
+    /// When its directory cannot be written or read.
+    #[must_use]
+    pub fn changes(&self) -> Vec<String> {
         let mut routes = routes_asked(self.directory.path()).unwrap();
         routes.retain(|route| !READS.contains(&route.as_str()));
         routes
     }
 
     /// The requests so far that could make the agent act.
-    pub(crate) fn steps(&self) -> Vec<String> {
+    ///
+    /// # Panics
+    /// When its directory cannot be written or read.
+    #[must_use]
+    pub fn steps(&self) -> Vec<String> {
         let mut changes = self.changes();
         changes.retain(|route| STEPS.contains(&route.as_str()));
         changes
     }
 
     /// Every request so far.
-    pub(crate) fn asked(&self) -> Vec<String> {
+    ///
+    /// # Panics
+    /// When its directory cannot be written or read.
+    #[must_use]
+    pub fn asked(&self) -> Vec<String> {
         routes_asked(self.directory.path()).unwrap()
     }
 }
