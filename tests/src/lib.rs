@@ -9,7 +9,6 @@ mod scenario;
 mod scene;
 mod session;
 mod typed;
-mod upstream;
 mod wait;
 
 pub use changed_contract::changed_contract;
@@ -18,6 +17,6 @@ pub use marker::Marker;
 pub use scenario::Scenarios;
 pub use scene::Scene;
 pub use session::{Session, refusal_code};
+pub use testkit::daemon::{ServerLog, UpstreamRequest};
 pub use typed::typed;
-pub use upstream::{ServerLog, UpstreamRequest};
 pub use wait::{LIMIT, SETTLE, wait_until};

@@ -102,6 +102,12 @@ impl Client {
     /// # Errors
     /// When no well-formed reply came in time.
     pub fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Option<&[u8]>) -> Outcome<Reply> {
+        self.raw(&self.written(method, path, headers, body))
+    }
+
+    /// A request as it goes over the connection. The token, `Host` and `Content-Length` are added.
+    #[must_use]
+    pub fn written(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Option<&[u8]>) -> Vec<u8> {
         let mut head = format!("{method} {path} HTTP/1.1\r\nHost: gatepost\r\nConnection: close\r\n");
         if let Some(token) = &self.token {
             head.push_str(&format!("Authorization: Bearer {token}\r\n"));
@@ -115,7 +121,7 @@ impl Client {
         head.push_str("\r\n");
         let mut bytes = head.into_bytes();
         bytes.extend_from_slice(body.unwrap_or_default());
-        self.raw(&bytes)
+        bytes
     }
 
     /// Sends these bytes as they are, and reads the reply to the end of the connection.

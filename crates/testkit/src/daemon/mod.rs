@@ -7,12 +7,14 @@ pub(crate) mod http_reply;
 mod install;
 mod leftovers;
 mod python;
+mod server_log;
 
 pub use build::{built_binary, cache_dir, gatepost_binary, workspace_root};
 pub use client::{Client, Reply};
 pub use home::{Home, Server, Setup, Spoken};
 pub use install::{SERVER_VERSION, UNPRIVILEGED_USER, UnprivilegedInstall, shared_install, unprivileged_install};
 pub use leftovers::{ProcessSeen, processes_of};
+pub use server_log::{ServerLog, UpstreamRequest};
 
 use crate::failure::{Doing, Failure, Outcome};
 use rustix::process::{Pid, Signal, kill_process};
@@ -153,6 +155,16 @@ impl Daemon {
         // The child is not reaped before this, so its pid is its own.
         let pid = Pid::from_child(&self.child);
         kill_process(pid, signal).doing("the daemon could not be signalled")
+    }
+
+    /// Whether it has ended by itself or was killed by someone else, and how.
+    ///
+    /// # Errors
+    /// When it cannot be asked for.
+    pub fn ended(&mut self) -> Outcome<Option<ExitStatus>> {
+        let status = self.child.try_wait().doing("the daemon could not be waited for")?;
+        self.ended |= status.is_some();
+        Ok(status)
     }
 
     fn wait(&mut self, timeout: Duration) -> Outcome<ExitStatus> {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// How an approval of an action ended, as far as it was told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Approved {
+pub(crate) enum Approved {
     /// Accepted, and said to be carried out or still under way.
     Told,
     /// Accepted, and said to be of unknown outcome.
@@ -13,38 +13,38 @@ pub(super) enum Approved {
 
 /// What was found when a sequence had settled.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Evidence {
+pub(crate) struct Evidence {
     /// Proposed actions that could run: event id to marker.
-    pub(super) proposed: BTreeMap<String, String>,
+    pub(crate) proposed: BTreeMap<String, String>,
     /// Actions whose approval was taken by gatepost: event id to what was said of it.
-    pub(super) approved: BTreeMap<String, Approved>,
+    pub(crate) approved: BTreeMap<String, Approved>,
     /// Actions that are shown as doubtful.
-    pub(super) shown_in_doubt: BTreeSet<String>,
+    pub(crate) shown_in_doubt: BTreeSet<String>,
     /// Actions that an error or a rejection in the log answers, with its words.
-    pub(super) ended: BTreeMap<String, String>,
+    pub(crate) ended: BTreeMap<String, String>,
     /// How often the command of each marker ran.
-    pub(super) runs: BTreeMap<String, usize>,
+    pub(crate) runs: BTreeMap<String, usize>,
 }
 
 /// The marker of an action, and what is wrong with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Finding {
-    pub(super) marker: String,
-    pub(super) detail: String,
+pub(crate) struct Finding {
+    pub(crate) marker: String,
+    pub(crate) detail: String,
 }
 
 /// The counts of one sequence.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Verdict {
-    pub(super) proposed: u64,
-    pub(super) approved: u64,
-    pub(super) executed: u64,
-    pub(super) in_doubt: u64,
-    pub(super) in_doubt_executed: u64,
-    pub(super) ended_by_error: u64,
-    pub(super) unapproved: Vec<Finding>,
-    pub(super) double: Vec<Finding>,
-    pub(super) not_executed: Vec<Finding>,
+pub(crate) struct Verdict {
+    pub(crate) proposed: u64,
+    pub(crate) approved: u64,
+    pub(crate) executed: u64,
+    pub(crate) in_doubt: u64,
+    pub(crate) in_doubt_executed: u64,
+    pub(crate) ended_by_error: u64,
+    pub(crate) unapproved: Vec<Finding>,
+    pub(crate) double: Vec<Finding>,
+    pub(crate) not_executed: Vec<Finding>,
 }
 
 fn count(of: usize) -> u64 {
@@ -52,7 +52,7 @@ fn count(of: usize) -> u64 {
 }
 
 /// Judges.
-pub(super) fn judge(evidence: &Evidence) -> Verdict {
+pub(crate) fn judge(evidence: &Evidence) -> Verdict {
     let mut verdict = Verdict { proposed: count(evidence.proposed.len()), ..Verdict::default() };
     let event_of: BTreeMap<&str, &str> =
         evidence.proposed.iter().map(|(event_id, marker)| (marker.as_str(), event_id.as_str())).collect();

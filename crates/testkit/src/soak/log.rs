@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// One event, as far as it matters here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Line {
+pub(crate) enum Line {
     /// An action that could run, with the marker that it would leave.
     Proposed { event_id: String, marker: String },
     /// An error that names its call, not its action.
@@ -16,13 +16,13 @@ pub(super) enum Line {
 
 /// Actions with their markers, and those that something after them says did not run, with its words.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Reading {
-    pub(super) proposed: BTreeMap<String, String>,
-    pub(super) ended: BTreeMap<String, String>,
+pub(crate) struct Reading {
+    pub(crate) proposed: BTreeMap<String, String>,
+    pub(crate) ended: BTreeMap<String, String>,
 }
 
 /// Reads a log in its order.
-pub(super) fn read(lines: impl IntoIterator<Item = Line>) -> Reading {
+pub(crate) fn read(lines: impl IntoIterator<Item = Line>) -> Reading {
     let mut reading = Reading::default();
     for line in lines {
         match line {

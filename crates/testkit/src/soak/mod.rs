@@ -4,13 +4,11 @@
 //! read, and a pure judge counts. A run is drawn from its seed, so that a sequence can be played again.
 
 mod bare;
-mod daemon;
-mod judge;
-mod log;
-mod marks;
+pub(crate) mod daemon;
+pub(crate) mod judge;
+pub(crate) mod log;
 mod plan;
-mod random;
-mod shape;
+pub(crate) mod shape;
 mod summary;
 
 pub use summary::{Case, Summary};

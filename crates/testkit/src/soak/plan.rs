@@ -1,7 +1,7 @@
 //! What is done in one sequence, drawn before it begins. Pure: the same seed and number give the same plan.
 
-use super::random::Random;
 use super::shape::Shape;
+use crate::random::Random;
 
 /// Of a hundred sequences, so many have the server killed in them.
 const SERVER_KILLS: u64 = 6;

@@ -1,7 +1,7 @@
 //! What a prompt makes the scripted model propose. Every command leaves a marker of its own.
 
-use super::random::Random;
 use crate::model::script::CALL_WORD;
+use crate::random::Random;
 use serde_json::json;
 use std::path::Path;
 
@@ -114,14 +114,14 @@ fn command(marks: &Path, given_id: &str) -> String {
 }
 
 /// The name of the marker that a command leaves, if it is one of ours.
-pub(super) fn marker_of(command: &str, marks: &Path) -> Option<String> {
+pub(crate) fn marker_of(command: &str, marks: &Path) -> Option<String> {
     let (_, after) = command.split_once(&format!("{}/", marks.display()))?;
     let name: String = after.chars().take_while(|letter| !letter.is_whitespace()).collect();
     (!name.is_empty()).then_some(name)
 }
 
 /// The `tool_call_id` of the call that leaves this marker.
-pub(super) fn tool_call_id_of(marker: &str) -> String {
+pub(crate) fn tool_call_id_of(marker: &str) -> String {
     marker.split_once(GIVEN_ID).map_or_else(|| format!("call_{marker}"), |(_, given)| given.to_owned())
 }
 

@@ -1,7 +1,7 @@
 //! What a holder of the session key does in one sequence. Pure: the same seed and number give the same plan.
 
-use super::super::random::Random;
 use super::super::shape::Shape;
+use crate::random::Random;
 
 /// Of a hundred sequences, so many have the server killed in them.
 const SERVER_KILLS: u64 = 6;

@@ -1,11 +1,11 @@
 //! Playing one sequence against the server.
 
 use super::super::Played;
-use super::super::marks::Marks;
 use super::super::summary::Summary;
 use super::plan::{Plan, Step};
 use crate::failure::{Doing, Failure, Outcome};
 use crate::guards::{BareServer, Conversation, Guard};
+use crate::marks::Marks;
 use crate::model::ScriptedModel;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::{BTreeMap, BTreeSet};

@@ -5,5 +5,6 @@ mod sequence;
 mod settle;
 mod stage;
 
+pub(crate) use sequence::is_quiet;
 pub(super) use sequence::play;
 pub(super) use stage::Stage;

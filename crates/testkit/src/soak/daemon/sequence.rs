@@ -184,7 +184,7 @@ impl Sequence<'_> {
 }
 
 /// The model can be changed while nothing runs, and only then; a blocked session does nothing.
-pub(super) fn is_quiet(snapshot: &Value) -> bool {
+pub(crate) fn is_quiet(snapshot: &Value) -> bool {
     let mut advertised = snapshot["advertised_operations"].as_array().into_iter().flatten();
     !snapshot["blocked_reason"].is_null()
         || advertised.any(|operation| operation["operation_id"] == "session.model.set")

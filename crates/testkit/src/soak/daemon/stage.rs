@@ -1,9 +1,9 @@
 //! The daemon with its model and its server, killed and started again at will.
 
-use super::super::marks::Marks;
 use crate::daemon::{Client, Daemon, Home, Setup, built_binary, gatepost_binary};
 use crate::failure::{Doing, Failure, Outcome};
 use crate::guards::Guard;
+use crate::marks::Marks;
 use crate::model::ScriptedModel;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;

@@ -41,6 +41,12 @@ impl ServerLog {
         logs.next().is_none().then_some(Self { path })
     }
 
+    /// The log in this file.
+    #[must_use]
+    pub fn at(path: &Path) -> Self {
+        Self { path: path.to_owned() }
+    }
+
     /// Every request of the API so far, in the order in which they were answered.
     #[must_use]
     pub fn requests(&self) -> Vec<UpstreamRequest> {

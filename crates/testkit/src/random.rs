@@ -2,7 +2,7 @@
 
 /// The generator.
 #[derive(Debug, Clone)]
-pub(super) struct Random {
+pub(crate) struct Random {
     state: u64,
 }
 
@@ -10,14 +10,14 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Random {
     /// That of one sequence of a run.
-    pub(super) fn of(seed: u64, sequence: u64) -> Self {
+    pub(crate) fn of(seed: u64, sequence: u64) -> Self {
         let mut random = Self { state: seed };
         random.state = random.next() ^ sequence.wrapping_mul(GOLDEN);
         random
     }
 
     /// The next number.
-    pub(super) fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(GOLDEN);
         let mut mixed = self.state;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -26,17 +26,17 @@ impl Random {
     }
 
     /// A number below the bound, which must not be 0; the bias is far below what matters here.
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound.max(1)
     }
 
     /// True that often in a hundred times.
-    pub(super) fn chance(&mut self, percent: u64) -> bool {
+    pub(crate) fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 
     /// One of several, each as often as its weight says.
-    pub(super) fn weighted<T: Copy>(&mut self, choices: &[(u64, T)], otherwise: T) -> T {
+    pub(crate) fn weighted<T: Copy>(&mut self, choices: &[(u64, T)], otherwise: T) -> T {
         let total = choices.iter().map(|(weight, _)| weight).sum();
         let mut left = self.below(total);
         for (weight, choice) in choices {

@@ -6,25 +6,25 @@ use std::path::{Path, PathBuf};
 
 /// The directory, and the markers that belong to earlier sequences.
 #[derive(Debug)]
-pub(super) struct Marks {
+pub(crate) struct Marks {
     directory: PathBuf,
     known: BTreeSet<String>,
 }
 
 impl Marks {
     /// Makes the directory.
-    pub(super) fn new(directory: PathBuf) -> Outcome<Self> {
+    pub(crate) fn new(directory: PathBuf) -> Outcome<Self> {
         std::fs::create_dir_all(&directory).doing("no directory for markers")?;
         let directory = directory.canonicalize().doing("no directory for markers")?;
         Ok(Self { directory, known: BTreeSet::new() })
     }
 
-    pub(super) fn directory(&self) -> &Path {
+    pub(crate) fn directory(&self) -> &Path {
         &self.directory
     }
 
     /// How often each command ran that was not there at the last call: the markers of one sequence.
-    pub(super) fn take_new(&mut self) -> Outcome<BTreeMap<String, usize>> {
+    pub(crate) fn take_new(&mut self) -> Outcome<BTreeMap<String, usize>> {
         let mut runs = self.all()?;
         runs.retain(|marker, _| !self.known.contains(marker));
         self.known.extend(runs.keys().cloned());
@@ -32,7 +32,7 @@ impl Marks {
     }
 
     /// How often each command ran so far.
-    pub(super) fn all(&self) -> Outcome<BTreeMap<String, usize>> {
+    pub(crate) fn all(&self) -> Outcome<BTreeMap<String, usize>> {
         let mut runs = BTreeMap::new();
         for entry in std::fs::read_dir(&self.directory).doing("the markers cannot be listed")? {
             let path = entry.doing("the markers cannot be listed")?.path();

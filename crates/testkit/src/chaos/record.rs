@@ -1,0 +1,93 @@
+//! What a run leaves for its judge: what clients were told, and what the server's own files and log say. Plain data.
+
+use std::collections::BTreeMap;
+
+/// What a client was told of one request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// A receipt in this state.
+    Receipt(String),
+    /// A problem with this code: no receipt.
+    Refused(String),
+    /// Nothing: the connection was lost.
+    Lost,
+}
+
+/// A receipt as it was found when everything was over.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Receipt {
+    pub(super) state: String,
+    pub(super) code: Option<String>,
+    /// Names and states of its steps.
+    pub(super) steps: Vec<(String, String)>,
+}
+
+impl Receipt {
+    pub(super) fn is_final(&self) -> bool {
+        is_final(&self.state)
+    }
+}
+
+/// Whether a receipt in this state never changes again.
+pub(super) fn is_final(state: &str) -> bool {
+    matches!(state, "applied" | "rejected" | "outcome_unknown")
+}
+
+/// One operation under its key.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Keyed {
+    /// The key. It stands in the text of a prompt and is the title that a fork or a title operation asks for.
+    pub(super) key: String,
+    pub(super) session: String,
+    pub(super) kind: String,
+    /// The actions that an acceptance names, as the client was shown them.
+    pub(super) event_ids: Vec<String>,
+    pub(super) answers: Vec<Answer>,
+    /// `None` when there is no such receipt.
+    pub(super) receipt: Option<Receipt>,
+}
+
+/// A conversation as the server's files hold it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Conversation {
+    pub(super) title: Option<String>,
+    /// The file of it that the server itself can read no more: it writes in place, so a kill may leave half of it.
+    pub(super) broken: Option<String>,
+    /// Event ids in the order in which the server appended them.
+    pub(super) events: Vec<String>,
+    /// Messages of the user, by event id.
+    pub(super) messages: BTreeMap<String, String>,
+}
+
+/// One event as a reader got it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) seq: u64,
+    pub(super) event_id: String,
+    /// Whether gatepost itself wrote it: it stands in no server's log.
+    pub(super) own: bool,
+}
+
+/// Everything that a reader got.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct View {
+    pub(super) reader: String,
+    pub(super) session: String,
+    /// One list for each time it was told to start over.
+    pub(super) epochs: Vec<Vec<Seen>>,
+    /// The session was closed under it, so that the end of the log may be missing.
+    pub(super) cut_short: bool,
+}
+
+/// The whole of it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Record {
+    pub(super) keyed: Vec<Keyed>,
+    /// By id, with its dashes.
+    pub(super) conversations: BTreeMap<String, Conversation>,
+    /// How often the server's log names a request, by conversation and kind of mutation.
+    pub(super) requests: BTreeMap<(String, String), u64>,
+    /// How often a session was asked to be closed: each may interrupt it.
+    pub(super) closes: BTreeMap<String, u64>,
+    pub(super) views: Vec<View>,
+}
