@@ -49,6 +49,7 @@ macro_rules! folders {
                 startup_file!($version, "gatepost_reviewed.py"),
                 startup_file!($version, "gatepost_latch.py"),
                 startup_file!($version, "gatepost_history.py"),
+                startup_file!($version, "gatepost_files.py"),
             ],
         }),*];
     };

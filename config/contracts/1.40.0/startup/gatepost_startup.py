@@ -17,6 +17,7 @@ import sys
 import threading
 
 from gatepost_control import Control
+from gatepost_files import keep_files_whole
 from gatepost_history import keep_waiting_calls
 from gatepost_latch import install_latch, is_installed
 from gatepost_process import (
@@ -90,6 +91,7 @@ def main():
     only_reviewed_conversations()
     install_latch(control)
     keep_waiting_calls()
+    keep_files_whole()
     control.send(
         {
             "announce": {
