@@ -168,6 +168,7 @@ impl ExitCode {
             | "branch_unreadable"
             | "server_not_installed"
             | "server_start_failed"
+            | "server_crash_looping"
             | "server_unavailable"
             | "configuration_invalid" => Self::Blocked,
             "client_action_id_reused" | "not_a_safe_point" => Self::Conflict,

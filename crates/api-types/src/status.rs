@@ -47,8 +47,10 @@ pub enum ServerState {
     Starting,
     /// All server canaries passed.
     Ready,
-    /// Could not be started, or a canary failed.
+    /// Could not be started, ended by itself, or a canary failed. `next_try_at` says when it is started again by itself.
     Failed,
+    /// Failed so often in a row that requests are refused until `next_try_at`.
+    CrashLooping,
     /// Being ended.
     Stopping,
 }
@@ -70,8 +72,13 @@ pub struct Server {
     pub pid: Option<u32>,
     /// Installation and server canaries of this server.
     pub canaries: Vec<Canary>,
-    /// Why it is not ready.
+    /// Why it is not ready: the last failure, with how the server ended and its last words, redacted.
     pub reason: Option<Reason>,
+    /// How often it failed in a row; a server that stays ready for 30 s begins a new row.
+    pub failures_in_a_row: u32,
+    /// RFC 3339 time from which on it is started by itself if a session needs it. Null while it runs, and when only a
+    /// request starts it.
+    pub next_try_at: Option<String>,
 }
 
 /// The whole in one word.

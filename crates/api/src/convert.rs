@@ -216,6 +216,8 @@ fn server(view: view::ServerView) -> body::Server {
         pid: view.pid,
         canaries: view.canaries.into_iter().map(canary).collect(),
         reason: view.reason.map(reason),
+        failures_in_a_row: view.failures_in_a_row,
+        next_try_at: view.next_try_at,
     }
 }
 
@@ -225,6 +227,7 @@ fn server_state(word: &str) -> body::ServerState {
         "starting" => body::ServerState::Starting,
         "ready" => body::ServerState::Ready,
         "stopping" => body::ServerState::Stopping,
+        "crash_looping" => body::ServerState::CrashLooping,
         _ => body::ServerState::Failed,
     }
 }

@@ -40,6 +40,7 @@ fn every_refusal_has_its_exit_code() {
          startup_module_missing authentication_open init_open installation_altered policy_weak agent_kind_refused \
          tool_not_configured hooks_present mcp_present plugins_present profile_mismatch workspace_content \
          workspace_outside_roots workspace_not_local workspace_mismatch unreviewed_action confinement_too_weak \
-         server_not_installed server_start_failed server_unavailable configuration_invalid"
+         server_not_installed server_start_failed server_crash_looping server_unavailable \
+         configuration_invalid"
     );
 }

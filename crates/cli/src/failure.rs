@@ -163,7 +163,9 @@ fn hint(code: &str) -> Option<String> {
         "client_action_id_reused" => "choose another --action-id: this one belongs to a different request",
         "outcome_unknown" => "it may have been done: look at `gatepost events ID` before doing it again",
         "model_not_reviewed" => "`gatepost session show ID` lists the reviewed models",
-        "server_start_failed" | "server_unavailable" => "`gatepost status` shows the server's state and reason",
+        "server_start_failed" | "server_crash_looping" | "server_unavailable" => {
+            "`gatepost status` shows the server's state and reason"
+        }
         _ => return None,
     };
     Some(words.to_owned())

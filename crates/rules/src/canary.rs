@@ -184,6 +184,11 @@ impl CanaryResult {
         Self::fail(canary, RefusalCode::CanaryFailed, format!("{} could not be read: {why}", canary.as_str()), evidence)
     }
 
+    /// Whether it failed only because its evidence could not be read: nothing wrong was seen.
+    pub fn is_unreadable(&self) -> bool {
+        !self.passed && self.evidence.get("unreadable").is_some()
+    }
+
     /// SHA-256 over the canonical JSON of the evidence.
     pub fn evidence_digest(&self) -> String {
         jcs::digest(&self.evidence)

@@ -1,6 +1,12 @@
-//! The life of an owned server, as a pure state machine.
+//! The life of an owned server, as a pure state machine; when it is started again, and when it is no longer trusted.
+
+mod proof;
+mod restart;
 
 use crate::refusal::Refusal;
+
+pub use proof::{Proof, ProofLimits, prove};
+pub use restart::{Failures, RestartLimits, Standing};
 
 /// Bounds that the configuration sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -213,6 +213,8 @@ refusal_codes! {
     ServerNotInstalled "server_not_installed" 503 No;
     /// The server did not come up.
     ServerStartFailed "server_start_failed" 503 Later;
+    /// The server failed again and again; it is not started before its next try.
+    ServerCrashLooping "server_crash_looping" 503 Later;
     /// The server is not up.
     ServerUnavailable "server_unavailable" 503 Later;
     /// The server refused the call.

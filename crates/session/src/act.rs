@@ -116,7 +116,7 @@ impl Supervisor {
         if crate::clock::now_ms().saturating_sub(server.canaries().read_at_ms) >= CANARY_EXPIRY_MS {
             self.inner.servers.prove_again(&server).await?;
         }
-        rules::canary::passed(&server.canaries().results, &[CanaryScope::Installation, CanaryScope::Server])?;
+        fit_for_sessions(&server)?;
         session.bind(&server).await?;
         Ok(server)
     }
@@ -218,6 +218,11 @@ impl Supervisor {
         let mut receipt = OpenReceipt::resume(&self.shared().records, record.clone());
         receipt.finish(ReceiptState::Rejected, Some(&reason), serde_json::Value::Null).await
     }
+}
+
+/// Whether sessions may be put on a server, by its canaries as last read.
+pub(crate) fn fit_for_sessions(server: &VerifiedServer) -> Result<(), Refusal> {
+    rules::canary::passed(&server.canaries().results, &[CanaryScope::Installation, CanaryScope::Server])
 }
 
 /// The workspace whose server is asked, when one is named.

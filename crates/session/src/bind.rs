@@ -37,7 +37,9 @@ impl Session {
             return Err(refusal);
         }
         stream::follow(self, server);
-        let payload = json!({"event": "server_ready", "server_start_id": server.start_id()});
+        let restarted = self.state().returning.take().is_some_and(|returning| returning.restarted);
+        let event = if restarted { "server_restarted" } else { "server_ready" };
+        let payload = json!({"event": event, "server_start_id": server.start_id()});
         self.note_event("lifecycle", payload).await
     }
 

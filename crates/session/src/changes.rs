@@ -13,7 +13,7 @@ use store::{AcceptState, ReceiptState, StepState};
 use crate::clock;
 use crate::records::OpenReceipt;
 use crate::server::VerifiedServer;
-use crate::session::{OpenDecision, Session, Tripped};
+use crate::session::{OpenDecision, Returning, Session, Tripped};
 
 impl Session {
     /// Draws the consequences of what was read.
@@ -185,7 +185,7 @@ impl Session {
         Ok(())
     }
 
-    /// The server of this session ended: what it held is void.
+    /// The server of this session ended: what it held is void. Unless that was wanted, the session comes back by itself.
     pub(crate) async fn note_server_gone(&self, server: &Arc<VerifiedServer>) {
         let report = server.exit_report();
         {
@@ -196,6 +196,11 @@ impl Session {
             state.server = None;
             state.info = None;
             state.quiet.note_restart();
+            if !server.was_asked_to_end() && !state.closed {
+                state.returning = Some(Returning::new(true));
+                let detail = "the server ended by itself; it is being started again";
+                state.unreachable = Some(Refusal::new(RefusalCode::ServerUnavailable, detail));
+            }
             state.refresh_generation(self.id().as_str());
         }
         let status = report.and_then(|report| report.status).map(|status| status.to_string());

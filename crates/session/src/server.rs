@@ -1,6 +1,7 @@
 //! One owned server: started, proved, set up. Only what passed its canaries is handed out.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -24,8 +25,6 @@ const SESSION_KEY_BYTES: usize = 32;
 const READY_POLL: Duration = Duration::from_millis(100);
 /// How long a server may take to end after the polite signal.
 pub(crate) const STOP_GRACE: Duration = Duration::from_secs(8);
-/// Canary results older than this are read again.
-pub(crate) const CANARY_REFRESH: Duration = Duration::from_secs(120);
 /// Canary results older than this prove nothing.
 pub(crate) const CANARY_EXPIRY_MS: i64 = 300_000;
 
@@ -46,6 +45,8 @@ pub(crate) struct VerifiedServer {
     redactor: Arc<Redactor>,
     canaries: Mutex<ReadCanaries>,
     exited: watch::Receiver<Option<ExitReport>>,
+    /// Its end is wanted: nobody puts sessions back for it.
+    asked_to_end: AtomicBool,
 }
 
 impl VerifiedServer {
@@ -103,27 +104,32 @@ impl VerifiedServer {
         self.exited.borrow().clone()
     }
 
+    /// Its end is wanted from here on, because nobody needs it or the daemon stops.
+    pub(crate) fn note_asked_to_end(&self) {
+        self.asked_to_end.store(true, Ordering::Release);
+    }
+
+    /// Whether its end was wanted.
+    pub(crate) fn was_asked_to_end(&self) -> bool {
+        self.asked_to_end.load(Ordering::Acquire)
+    }
+
     /// Ends it and everything it started.
     pub(crate) async fn stop(&self) -> StopReport {
         self.owned.stop(STOP_GRACE).await
     }
 
-    /// Reads the server canaries again.
-    ///
-    /// # Errors
-    /// The first failure.
-    pub(crate) async fn refresh_canaries(&self, shared: &Shared) -> Result<(), Refusal> {
+    /// Reads the server canaries again; that of the installation stays as it was at the start.
+    pub(crate) async fn read_canaries(&self, contract: &Contract) -> Vec<CanaryResult> {
         let mut results: Vec<CanaryResult> = self.canaries().results.into_iter().filter(is_installation).collect();
-        results.extend(server_canaries::read(shared.contract, &self.client, &self.owned).await);
-        let verdict = rules::canary::passed(&results, &[CanaryScope::Installation, CanaryScope::Server]);
-        *self.canaries.lock().unwrap_or_else(PoisonError::into_inner) =
-            ReadCanaries { results, read_at_ms: clock::now_ms() };
-        verdict
+        results.extend(server_canaries::read(contract, &self.client, &self.owned).await);
+        results
     }
 
-    /// Whether identity, listener or authentication failed.
-    pub(crate) fn must_not_be_spoken_to(&self) -> bool {
-        self.canaries().results.iter().any(|result| !result.passed && result.canary.failure_ends_server())
+    /// What was read is in force from now on.
+    pub(crate) fn set_canaries(&self, results: Vec<CanaryResult>) {
+        *self.canaries.lock().unwrap_or_else(PoisonError::into_inner) =
+            ReadCanaries { results, read_at_ms: clock::now_ms() };
     }
 
     /// Ends it without asking it to stop.
@@ -140,22 +146,29 @@ fn is_installation(result: &CanaryResult) -> bool {
 pub(crate) struct FailedStart {
     pub(crate) refusal: Refusal,
     pub(crate) canaries: Vec<CanaryResult>,
+    /// Whether a launch was tried; if not, something is missing that a person must mend.
+    pub(crate) launched: bool,
 }
 
-impl From<Refusal> for FailedStart {
-    fn from(refusal: Refusal) -> Self {
-        Self { refusal, canaries: Vec::new() }
+impl FailedStart {
+    fn unmet(refusal: Refusal, canaries: Vec<CanaryResult>) -> Self {
+        Self { refusal, canaries, launched: false }
+    }
+
+    fn launched(refusal: Refusal, canaries: Vec<CanaryResult>) -> Self {
+        Self { refusal, canaries, launched: true }
     }
 }
 
 /// Starts the server of a workspace, proves it, and sets its profiles up. What fails is ended.
 pub(crate) async fn start(shared: &Shared, directory: &Path) -> Result<VerifiedServer, FailedStart> {
-    let findings = workspace::scan(directory)?;
+    let unmet = |refusal| FailedStart::unmet(refusal, Vec::new());
+    let findings = workspace::scan(directory).map_err(unmet)?;
     let content = rules::canary::workspace_content(&findings, &shared.settings.approval.reviewed_content);
     if let Some(refusal) = content.refusal() {
-        return Err(FailedStart { refusal, canaries: vec![content] });
+        return Err(FailedStart::unmet(refusal, vec![content]));
     }
-    let program = program(shared)?;
+    let program = program(shared).map_err(unmet)?;
     let installation = {
         let program = program.clone();
         tokio::task::spawn_blocking(move || server_canaries::installation(&program))
@@ -163,12 +176,14 @@ pub(crate) async fn start(shared: &Shared, directory: &Path) -> Result<VerifiedS
             .unwrap_or_else(|error| CanaryResult::unreadable(CanaryId::Installation, error.to_string()))
     };
     if let Some(refusal) = installation.refusal() {
-        return Err(FailedStart { refusal, canaries: vec![installation] });
+        return Err(FailedStart::unmet(refusal, vec![installation]));
     }
     let deadline = Instant::now() + Duration::from_secs(shared.settings.agent_server.start_timeout_s);
-    let session_key = Arc::new(Secret::random_hex(SESSION_KEY_BYTES).map_err(no_randomness)?);
+    let session_key = Arc::new(Secret::random_hex(SESSION_KEY_BYTES).map_err(|error| unmet(no_randomness(error)))?);
     let redactor = Arc::new(shared.redactor(&session_key));
-    let owned = launch(shared, directory, program, &session_key, &redactor).await?;
+    let owned = launch(shared, directory, program, &session_key, &redactor)
+        .await
+        .map_err(|refusal| FailedStart::launched(refusal, Vec::new()))?;
     match prove(shared, directory, &owned, &session_key, deadline).await {
         Ok(proved) => {
             let mut results = vec![installation];
@@ -183,6 +198,7 @@ pub(crate) async fn start(shared: &Shared, directory: &Path) -> Result<VerifiedS
                 redactor,
                 canaries: Mutex::new(ReadCanaries { results, read_at_ms: clock::now_ms() }),
                 exited,
+                asked_to_end: AtomicBool::new(false),
             })
         }
         Err(failed) => {
@@ -207,10 +223,10 @@ async fn prove(
     deadline: Instant,
 ) -> Result<Proved, FailedStart> {
     let client = Client::watched(shared.contract, owned.port(), Arc::clone(session_key), shared.watch.clone());
-    wait_until_ready(owned, &client, deadline).await?;
+    wait_until_ready(owned, &client, deadline).await.map_err(|refusal| FailedStart::launched(refusal, Vec::new()))?;
     let canaries = server_canaries::read(shared.contract, &client, owned).await;
     if let Err(refusal) = rules::canary::passed(&canaries, &[CanaryScope::Server]) {
-        return Err(FailedStart { refusal, canaries });
+        return Err(FailedStart::launched(refusal, canaries));
     }
     let setup = SetupClient::new(shared.contract, owned.port(), Arc::clone(session_key));
     match profile::set_up(shared, &setup).await {
@@ -218,7 +234,7 @@ async fn prove(
             tracing::info!(workspace = %directory.display(), pid = owned.pid(), "the server is proved and ready");
             Ok(Proved { client, profile, provider: Provider::new(setup), canaries })
         }
-        Err(refusal) => Err(FailedStart { refusal, canaries }),
+        Err(refusal) => Err(FailedStart::launched(refusal, canaries)),
     }
 }
 

@@ -1,85 +1,118 @@
-//! One owned server a workspace: started on demand, bounded in number, stopped when idle.
+//! One owned server a workspace: started when needed, bounded in number, stopped when idle.
+//!
+//! How one is watched and proved again stands in `watch`, how one that failed comes back by itself in `keeper`.
+
+mod keeper;
+mod slot;
+mod watch;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use process::launch::Held;
-use rules::canary::CanaryResult;
-use rules::lifecycle::{Limits, ServerEffect, ServerEvent, ServerState, step};
+use rules::lifecycle::{Limits, RestartLimits, ServerEffect, ServerEvent, ServerState, Standing, step};
 use rules::refusal::{Refusal, RefusalCode};
-use serde_json::json;
-use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::watch::Sender;
 
-use crate::server::{self, CANARY_REFRESH, STOP_GRACE, VerifiedServer};
+use crate::server::{self, FailedStart, STOP_GRACE, VerifiedServer};
 use crate::shared::Shared;
 use crate::view::ServerView;
+use slot::Slot;
 
-/// Starts of one workspace that may fail within [`CRASH_WINDOW`] before no further one is tried in it.
-const MAX_FAILURES: usize = 3;
-const CRASH_WINDOW: Duration = Duration::from_secs(60);
+/// When a server that failed is started again.
+pub(crate) const RESTART: RestartLimits = RestartLimits {
+    first_wait_ms: 500,
+    loop_after: 5,
+    loop_wait_ms: 30_000,
+    longest_wait_ms: 600_000,
+    give_up_after: 10,
+    stable_ms: 30_000,
+};
 /// How often idle servers are looked for.
 const IDLE_POLL: Duration = Duration::from_secs(30);
-
-struct Slot {
-    state: ServerState,
-    /// Published while the state is `Ready`.
-    server: Option<Arc<VerifiedServer>>,
-    /// Canaries of the last start that failed.
-    failed_canaries: Vec<CanaryResult>,
-    failures: Vec<Instant>,
-    last_used: Option<Instant>,
-    /// One start at a time.
-    start_lock: Arc<tokio::sync::Mutex<()>>,
-}
-
-impl Default for Slot {
-    fn default() -> Self {
-        Self {
-            state: ServerState::Stopped,
-            server: None,
-            failed_canaries: Vec::new(),
-            failures: Vec::new(),
-            last_used: None,
-            start_lock: Arc::default(),
-        }
-    }
-}
+/// How long a start waits for a server that is being ended: its grace, the kill, the end of its tree.
+const END_WAIT: Duration = Duration::from_secs(40);
 
 /// Every owned server, by resolved workspace.
 pub(crate) struct Servers {
     shared: Arc<Shared>,
-    slots: Mutex<BTreeMap<PathBuf, Slot>>,
+    slots: Mutex<Slots>,
+    /// Counts whatever a start, or the keeper, may wait for.
+    changes: Sender<u64>,
+    /// Times of decisions count from here: the wall clock may be set.
+    origin: Instant,
+}
+
+#[derive(Default)]
+struct Slots {
+    by_workspace: BTreeMap<PathBuf, Slot>,
+    /// The daemon stops: nothing is started any more.
+    closed: bool,
+}
+
+impl Slots {
+    fn of(&mut self, workspace: &Path) -> &mut Slot {
+        self.by_workspace.entry(workspace.to_path_buf()).or_default()
+    }
+}
+
+/// What a start that wants a place meets.
+enum Place {
+    Taken,
+    /// Something must end first that is ending already.
+    Wait,
+    /// This idle server can make room.
+    Stop(Arc<VerifiedServer>),
 }
 
 impl Servers {
     pub(crate) fn new(shared: &Arc<Shared>) -> Arc<Self> {
-        Arc::new(Self { shared: Arc::clone(shared), slots: Mutex::new(BTreeMap::new()) })
+        Arc::new(Self {
+            shared: Arc::clone(shared),
+            slots: Mutex::default(),
+            changes: Sender::new(0),
+            origin: Instant::now(),
+        })
     }
 
-    fn slots(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Slot>> {
+    fn slots(&self) -> MutexGuard<'_, Slots> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.origin.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// The same moment on the wall clock, in milliseconds, for people.
+    fn wall_ms(&self, at_ms: u64) -> i64 {
+        let ahead_ms = i64::try_from(at_ms.saturating_sub(self.now_ms())).unwrap_or(i64::MAX);
+        crate::clock::now_ms().saturating_add(ahead_ms)
+    }
+
+    fn note_change(&self) {
+        self.changes.send_modify(|count| *count = count.wrapping_add(1));
     }
 
     /// The server of a workspace, if one is up.
     pub(crate) fn running(&self, workspace: &Path) -> Option<Arc<VerifiedServer>> {
-        self.slots().get(workspace).and_then(|slot| slot.server.clone()).filter(|server| !server.is_gone())
+        self.slots().by_workspace.get(workspace).and_then(Slot::up)
     }
 
     /// Any server that is up.
     pub(crate) fn any(&self) -> Option<Arc<VerifiedServer>> {
-        self.slots().values().filter_map(|slot| slot.server.clone()).find(|server| !server.is_gone())
+        self.slots().by_workspace.values().find_map(Slot::up)
     }
 
-    /// The server of a workspace, started when it is not up.
+    /// The server of a workspace, started when it is not up. One that failed is not started before its time: a short wait is
+    /// waited out, a crash loop refuses.
     ///
     /// # Errors
-    /// `server_limit`, or why it could not be started.
+    /// `server_limit`, `server_crash_looping`, `shutting_down`, or why it could not be started.
     pub(crate) async fn ensure(self: &Arc<Self>, workspace: &Path) -> Result<Arc<VerifiedServer>, Refusal> {
         let start_lock = {
             let mut slots = self.slots();
-            let slot = slots.entry(workspace.to_path_buf()).or_default();
+            let slot = slots.of(workspace);
             slot.last_used = Some(Instant::now());
             Arc::clone(&slot.start_lock)
         };
@@ -87,51 +120,72 @@ impl Servers {
         if let Some(server) = self.running(workspace) {
             return Ok(server);
         }
-        self.check_crash_loop(workspace)?;
-        self.make_room(workspace).await?;
-        if !self.advance(workspace, ServerEvent::StartRequested).contains(&ServerEffect::Spawn) {
-            return Err(Refusal::new(RefusalCode::ServerUnavailable, "the server is being stopped; try again"));
+        self.wait_out(workspace).await?;
+        self.take_place(workspace).await?;
+        let outcome = self.start(workspace).await;
+        match &outcome {
+            Ok(_) => self.tell_sessions(workspace, None),
+            Err(refusal) => self.tell_failure(workspace, refusal).await,
         }
-        match server::start(&self.shared, workspace).await {
-            Ok(started) => {
-                let started = Arc::new(started);
-                self.with_slot(workspace, |slot| {
-                    slot.failed_canaries.clear();
-                    slot.server = Some(Arc::clone(&started));
-                });
-                // Without `Publish` a stop came in between: nobody may use it.
-                if !self.advance(workspace, ServerEvent::Proved).contains(&ServerEffect::Publish) {
-                    started.stop().await;
-                    self.advance(workspace, ServerEvent::Exited(stopped()));
-                    return Err(stopped());
-                }
-                tokio::spawn(watch(Arc::clone(self), Arc::clone(&started)));
-                Ok(started)
-            }
-            Err(failed) => {
-                tracing::warn!(workspace = %workspace.display(), refusal = %failed.refusal, "the server did not start");
-                self.with_slot(workspace, |slot| {
-                    slot.failures.push(Instant::now());
-                    slot.failed_canaries = failed.canaries;
-                });
-                // The start has ended whatever it began.
-                self.advance(workspace, ServerEvent::Exited(failed.refusal.clone()));
-                Err(failed.refusal)
-            }
+        self.note_change();
+        outcome
+    }
+
+    async fn start(self: &Arc<Self>, workspace: &Path) -> Result<Arc<VerifiedServer>, Refusal> {
+        let started = match server::start(&self.shared, workspace).await {
+            Ok(started) => Arc::new(started),
+            Err(failed) => return Err(self.note_failed_start(workspace, failed)),
+        };
+        {
+            let (mut slots, now_ms) = (self.slots(), self.now_ms());
+            let slot = slots.of(workspace);
+            slot.failed_canaries.clear();
+            slot.failures = slot.failures.proved();
+            slot.ready_at_ms = now_ms;
+            slot.server = Some(Arc::clone(&started));
         }
+        // Without `Publish` a stop came in between: nobody may use it.
+        if !self.advance(workspace, ServerEvent::Proved).contains(&ServerEffect::Publish) {
+            started.stop().await;
+            self.advance(workspace, ServerEvent::Exited(stopped()));
+            return Err(stopped());
+        }
+        tokio::spawn(watch::watch(Arc::clone(self), Arc::clone(&started)));
+        Ok(started)
+    }
+
+    /// The start has ended whatever it began.
+    fn note_failed_start(&self, workspace: &Path, failed: FailedStart) -> Refusal {
+        tracing::warn!(workspace = %workspace.display(), refusal = %failed.refusal, "the server did not start");
+        {
+            let (mut slots, now_ms) = (self.slots(), self.now_ms());
+            let slot = slots.of(workspace);
+            slot.failed_canaries = failed.canaries;
+            slot.failures = if failed.launched {
+                slot.failures.failed(0, now_ms, jitter_permille(), RESTART)
+            } else {
+                slot.failures.unmet()
+            };
+        }
+        self.advance(workspace, ServerEvent::Exited(failed.refusal.clone()));
+        failed.refusal
     }
 
     /// One step of the slot's life; a server that is withdrawn is no longer handed out.
     fn advance(&self, workspace: &Path, event: ServerEvent) -> Vec<ServerEffect> {
-        let now_ms = u64::try_from(crate::clock::now_ms()).unwrap_or(0);
+        let effects = self.advance_in(&mut self.slots(), workspace, event);
+        self.note_change();
+        effects
+    }
+
+    fn advance_in(&self, slots: &mut Slots, workspace: &Path, event: ServerEvent) -> Vec<ServerEffect> {
         let limits = Limits {
             start_timeout_ms: self.shared.settings.agent_server.start_timeout_s.saturating_mul(1000),
             stop_grace_ms: u64::try_from(STOP_GRACE.as_millis()).unwrap_or(u64::MAX),
         };
-        let mut slots = self.slots();
-        let slot = slots.entry(workspace.to_path_buf()).or_default();
+        let slot = slots.of(workspace);
         let state = std::mem::replace(&mut slot.state, ServerState::Stopped);
-        let (next, effects) = step(state, event, now_ms, limits);
+        let (next, effects) = step(state, event, self.now_ms(), limits);
         slot.state = next;
         if effects.contains(&ServerEffect::Withdraw) {
             slot.server = None;
@@ -139,46 +193,92 @@ impl Servers {
         effects
     }
 
-    fn with_slot(&self, workspace: &Path, change: impl FnOnce(&mut Slot)) {
-        change(self.slots().entry(workspace.to_path_buf()).or_default());
+    /// Waits until the last failure is long enough ago, when that is soon.
+    async fn wait_out(&self, workspace: &Path) -> Result<(), Refusal> {
+        let mut changes = self.changes.subscribe();
+        loop {
+            let standing = {
+                let mut slots = self.slots();
+                if slots.closed {
+                    return Err(Refusal::new(RefusalCode::ShuttingDown, "the daemon is stopping"));
+                }
+                slots.of(workspace).failures.standing(self.now_ms(), RESTART)
+            };
+            match standing {
+                Standing::Free => return Ok(()),
+                Standing::BackingOff { next_try_at_ms } => {
+                    let wait = Duration::from_millis(next_try_at_ms.saturating_sub(self.now_ms()));
+                    drop(tokio::time::timeout(wait, changes.changed()).await);
+                }
+                Standing::CrashLooping { .. } | Standing::GivenUp { .. } => {
+                    if let Some(refusal) = self.crash_loop(workspace) {
+                        return Err(refusal);
+                    }
+                }
+            }
+        }
     }
 
-    fn check_crash_loop(&self, workspace: &Path) -> Result<(), Refusal> {
+    /// What sessions of a workspace are told whose server fails again and again, until its next try is due.
+    fn crash_loop(&self, workspace: &Path) -> Option<Refusal> {
         let mut slots = self.slots();
-        let Some(slot) = slots.get_mut(workspace) else { return Ok(()) };
-        slot.failures.retain(|at| at.elapsed() < CRASH_WINDOW);
-        if slot.failures.len() < MAX_FAILURES {
-            return Ok(());
-        }
-        let last = slot.failure().map(|refusal| refusal.detail).unwrap_or_default();
-        let detail =
-            format!("the server failed {MAX_FAILURES} times within a minute; wait, then try again. Last: {last}");
-        Err(Refusal::new(RefusalCode::ServerStartFailed, detail))
+        let slot = slots.of(workspace);
+        let in_a_row = slot.failures.in_a_row();
+        let at = |at_ms| crate::clock::rfc3339(self.wall_ms(at_ms));
+        let what_next = match slot.failures.standing(self.now_ms(), RESTART) {
+            Standing::Free | Standing::BackingOff { .. } => return None,
+            Standing::CrashLooping { next_try_at_ms } => format!("the next try is at {}", at(next_try_at_ms)),
+            Standing::GivenUp { not_before_ms } => format!(
+                "it is not started by itself any more: mend the cause, then ask again, after {}",
+                at(not_before_ms)
+            ),
+        };
+        let last = slot.failure().map(|refusal| refusal.to_string()).unwrap_or_default();
+        let detail = format!("the server failed {in_a_row} times in a row; {what_next}. Last: {last}");
+        Some(Refusal::new(RefusalCode::ServerCrashLooping, detail))
     }
 
-    /// Stops the longest idle server when as many run as may.
-    async fn make_room(&self, workspace: &Path) -> Result<(), Refusal> {
-        let max_servers = self.shared.settings.agent_server.max_servers;
-        let victim = {
-            let slots = self.slots();
-            let up = slots.iter().filter(|(path, slot)| path.as_path() != workspace && slot.holds_process()).count();
-            if up < max_servers {
-                return Ok(());
+    /// Takes one of the places there are, stopping the longest idle server when none is free.
+    async fn take_place(&self, workspace: &Path) -> Result<(), Refusal> {
+        let deadline = tokio::time::Instant::now() + END_WAIT;
+        let mut changes = self.changes.subscribe();
+        loop {
+            match self.try_take_place(workspace)? {
+                Place::Taken => return Ok(()),
+                Place::Stop(idle) => drop(self.stop(&idle).await),
+                Place::Wait => {}
             }
-            let idle = slots.values().filter(|slot| slot.server.as_ref().is_some_and(|server| !self.is_busy(server)));
-            idle.min_by_key(|slot| slot.last_used).and_then(|slot| slot.server.clone())
-        };
-        match victim {
-            Some(server) => {
-                self.stop(&server).await;
-                Ok(())
-            }
-            None => {
-                let detail =
-                    format!("{max_servers} servers run and none is idle; close a session or raise max_servers");
-                Err(Refusal::new(RefusalCode::ServerLimit, detail))
+            if tokio::time::timeout_at(deadline, changes.changed()).await.is_err() {
+                let detail = "a server is still being ended; try again";
+                return Err(Refusal::new(RefusalCode::ServerUnavailable, detail));
             }
         }
+    }
+
+    /// Counting and taking are one step, so that two starts never take the same place.
+    fn try_take_place(&self, workspace: &Path) -> Result<Place, Refusal> {
+        let mut slots = self.slots();
+        if slots.closed {
+            return Err(Refusal::new(RefusalCode::ShuttingDown, "the daemon is stopping"));
+        }
+        if slots.of(workspace).holds_process() {
+            return Ok(Place::Wait);
+        }
+        let max_servers = self.shared.settings.agent_server.max_servers;
+        let others = || slots.by_workspace.values();
+        if others().filter(|slot| slot.holds_process()).count() < max_servers {
+            self.advance_in(&mut slots, workspace, ServerEvent::StartRequested);
+            return Ok(Place::Taken);
+        }
+        if others().any(Slot::is_ending) {
+            return Ok(Place::Wait);
+        }
+        let idle = others().filter(|slot| slot.up().is_some_and(|server| !self.is_busy(&server)));
+        if let Some(server) = idle.min_by_key(|slot| slot.last_used).and_then(Slot::up) {
+            return Ok(Place::Stop(server));
+        }
+        let detail = format!("{max_servers} servers run and none is idle; close a session or raise max_servers");
+        Err(Refusal::new(RefusalCode::ServerLimit, detail))
     }
 
     /// One with a pending, running or queued session is not idle.
@@ -195,53 +295,34 @@ impl Servers {
         let Some(limit) = self.shared.settings.agent_server.idle_stop() else { return };
         loop {
             tokio::time::sleep(IDLE_POLL).await;
-            let idle: Vec<Arc<VerifiedServer>> = {
+            let unused: Vec<Arc<VerifiedServer>> = {
                 let slots = self.slots();
-                slots
-                    .values()
-                    .filter(|slot| slot.last_used.is_some_and(|at| at.elapsed() >= limit))
-                    .filter_map(|slot| slot.server.clone())
-                    .filter(|server| !server.is_gone() && !self.is_busy(server))
-                    .collect()
+                let unused = |slot: &&Slot| slot.last_used.is_some_and(|at| at.elapsed() >= limit);
+                slots.by_workspace.values().filter(unused).filter_map(Slot::up).collect()
             };
-            for server in idle {
+            for server in unused.into_iter().filter(|server| !self.is_busy(server)) {
                 tracing::info!(workspace = %server.workspace().display(), "the idle server is stopped");
                 self.stop(&server).await;
             }
         }
     }
 
-    /// Reads a server's canaries again; one whose identity, listener or authentication fails is killed.
-    ///
-    /// # Errors
-    /// The first failure.
-    pub(crate) async fn prove_again(&self, server: &Arc<VerifiedServer>) -> Result<(), Refusal> {
-        let verdict = server.refresh_canaries(&self.shared).await;
-        if let Err(refusal) = &verdict
-            && server.must_not_be_spoken_to()
-        {
-            // What it failed stays in sight when it is gone.
-            let results = server.canaries().results;
-            self.with_slot(server.workspace(), |slot| slot.failed_canaries = results);
-            // It is not asked to stop: what it is cannot be trusted any more.
-            self.advance(server.workspace(), ServerEvent::Disproved(refusal.clone()));
-            server.kill().await;
-        }
-        verdict
-    }
-
     /// Stops one server; says how many processes are left.
     async fn stop(&self, server: &Arc<VerifiedServer>) -> usize {
+        server.note_asked_to_end();
         self.advance(server.workspace(), ServerEvent::StopRequested);
         server.stop().await.leftover_processes
     }
 
-    /// Stops every server, those that are starting too; says how many processes are left.
+    /// Stops every server, those that are starting too, and starts none any more; says how many processes are left.
     pub(crate) async fn stop_all(&self) -> usize {
         let (workspaces, servers): (Vec<PathBuf>, Vec<Arc<VerifiedServer>>) = {
-            let slots = self.slots();
-            (slots.keys().cloned().collect(), slots.values().filter_map(|slot| slot.server.clone()).collect())
+            let mut slots = self.slots();
+            slots.closed = true;
+            let servers = slots.by_workspace.values().filter_map(|slot| slot.server.clone()).collect();
+            (slots.by_workspace.keys().cloned().collect(), servers)
         };
+        servers.iter().for_each(|server| server.note_asked_to_end());
         for workspace in &workspaces {
             self.advance(workspace, ServerEvent::StopRequested);
         }
@@ -250,97 +331,33 @@ impl Servers {
         let left = stops.iter().map(|report| report.leftover_processes).sum();
         // A start that was under way ends what it began once it sees that nobody may use it.
         for workspace in &workspaces {
-            let start_lock = self.slots().get(workspace).map(|slot| Arc::clone(&slot.start_lock));
-            if let Some(start_lock) = start_lock {
-                drop(start_lock.lock().await);
-            }
+            let start_lock = Arc::clone(&self.slots().of(workspace).start_lock);
+            drop(start_lock.lock().await);
         }
         left
     }
 
-    /// The latch inside a server stopped an action that was not granted: readers are told.
-    async fn note_held(&self, held: &Held) {
-        tracing::warn!(session = held.conversation_id, actions = ?held.event_ids, "an action without a grant was held");
-        let Some(session) = self.shared.session(&held.conversation_id) else { return };
-        let payload = json!({"event": "action_held", "actions": held.event_ids});
-        if let Err(refusal) = session.note_event("lifecycle", payload).await {
-            tracing::warn!(session = held.conversation_id, %refusal, "a held action could not be journaled");
-        }
-    }
-
     /// As status shows them.
     pub(crate) fn views(&self) -> Vec<ServerView> {
-        self.slots().iter().map(|(workspace, slot)| slot.view(workspace)).collect()
-    }
-}
-
-impl Slot {
-    fn holds_process(&self) -> bool {
-        match self.state {
-            ServerState::Starting { .. } | ServerState::Ready | ServerState::Stopping { .. } => true,
-            ServerState::Stopped | ServerState::Failed { .. } => false,
-        }
+        let wall = |at_ms| crate::clock::rfc3339(self.wall_ms(at_ms));
+        self.slots().by_workspace.iter().map(|(workspace, slot)| slot.view(workspace, wall)).collect()
     }
 
-    fn failure(&self) -> Option<Refusal> {
-        match &self.state {
-            ServerState::Failed { reason } => Some(reason.clone()),
-            ServerState::Stopped | ServerState::Starting { .. } | ServerState::Ready | ServerState::Stopping { .. } => {
-                None
-            }
-        }
+    /// Why no session could be taken, when every server there was fails again and again.
+    pub(crate) fn all_crash_looping(&self) -> Option<Refusal> {
+        let slots = self.slots();
+        let all = !slots.by_workspace.is_empty() && slots.by_workspace.values().all(Slot::is_down_for_good);
+        all.then(|| {
+            let detail = "every server fails again and again; `gatepost status` names the reasons and the next tries";
+            Refusal::new(RefusalCode::ServerCrashLooping, detail)
+        })
     }
-
-    fn view(&self, workspace: &Path) -> ServerView {
-        let up = self.server.as_ref().filter(|server| !server.is_gone());
-        ServerView {
-            workspace: workspace.to_string_lossy().into_owned(),
-            state: self.state.as_str().to_owned(),
-            version: up.map(|server| server.client().contract().version().to_owned()),
-            server_start_id: up.map(|server| server.start_id().to_owned()),
-            launch_config_digest: up.map(|server| server.owned().launch_config_digest().to_owned()),
-            pid: up.map(|server| server.owned().pid()),
-            canaries: up.map_or_else(|| self.failed_canaries.clone(), |server| server.canaries().results),
-            reason: self.failure(),
-        }
-    }
-}
-
-/// Reads the canaries again and again, and notes the end.
-async fn watch(servers: Arc<Servers>, server: Arc<VerifiedServer>) {
-    let workspace = server.workspace().to_path_buf();
-    let mut held = server.owned().control().held();
-    loop {
-        tokio::select! {
-            () = server.gone() => break,
-            report = held.recv() => match report {
-                Ok(report) => servers.note_held(&report).await,
-                // Missed reports were of actions that did not run either.
-                Err(RecvError::Lagged(missed)) => tracing::warn!(missed, "reports of held actions were missed"),
-                // The channel closed, so the server is ending.
-                Err(RecvError::Closed) => server.gone().await,
-            },
-            () = tokio::time::sleep(CANARY_REFRESH) => {
-                if let Err(refusal) = servers.prove_again(&server).await {
-                    tracing::warn!(workspace = %workspace.display(), %refusal, "a server canary failed");
-                }
-            }
-        }
-    }
-    let report = server.exit_report();
-    let status =
-        report.and_then(|report| report.status).map_or_else(|| "unknown".to_owned(), |status| status.to_string());
-    tracing::info!(workspace = %workspace.display(), status, "the server has ended");
-    servers.with_slot(&workspace, |slot| {
-        if slot.state == ServerState::Ready {
-            slot.failures.push(Instant::now());
-        }
-    });
-    let reason = Refusal::new(RefusalCode::ServerUnavailable, format!("the server ended by itself ({status})"));
-    servers.advance(&workspace, ServerEvent::Exited(reason));
-    servers.with_slot(&workspace, |slot| slot.server = None);
 }
 
 fn stopped() -> Refusal {
     Refusal::new(RefusalCode::ServerUnavailable, "the server was stopped while it started; try again")
+}
+
+fn jitter_permille() -> u16 {
+    u16::try_from(uuid::Uuid::new_v4().as_u128() % 1001).unwrap_or(0)
 }

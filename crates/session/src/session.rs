@@ -51,6 +51,23 @@ pub(crate) struct Tripped {
     pub(crate) refusal: Refusal,
 }
 
+/// A session that is put on a server again by itself.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Returning {
+    /// Its server ended without being asked to; else the daemon was started anew.
+    pub(crate) restarted: bool,
+    /// How often it could not be put on its server.
+    pub(crate) tries: u32,
+    /// Not before, on the clock of the servers' keeper.
+    pub(crate) not_before_ms: u64,
+}
+
+impl Returning {
+    pub(crate) fn new(restarted: bool) -> Self {
+        Self { restarted, tries: 0, not_before_ms: 0 }
+    }
+}
+
 /// Everything that changes. Held for moments only, never across a wait.
 pub(crate) struct State {
     pub(crate) record: SessionRecord,
@@ -84,6 +101,8 @@ pub(crate) struct State {
     pub(crate) generation_basis: String,
     pub(crate) observed_at_ms: i64,
     pub(crate) server: Option<Arc<VerifiedServer>>,
+    /// Set while the session is on no server and is to come back by itself.
+    pub(crate) returning: Option<Returning>,
     pub(crate) closed: bool,
 }
 
@@ -138,6 +157,7 @@ impl Session {
                 generation_basis: String::new(),
                 observed_at_ms: 0,
                 server: None,
+                returning: None,
             }),
             changes: watch::Sender::new(0),
             stale: Arc::new(Notify::new()),
@@ -203,6 +223,25 @@ impl Session {
     pub(crate) fn follows(&self, server: &Arc<VerifiedServer>) -> bool {
         let state = self.state();
         !state.closed && state.server.as_ref().is_some_and(|current| Arc::ptr_eq(current, server))
+    }
+
+    /// Whether the session is to come back by itself.
+    pub(crate) fn returning(&self) -> Option<Returning> {
+        let state = self.state();
+        state.returning.filter(|_| !state.closed)
+    }
+
+    /// Why the session is on no server, or that nothing stands in the way any more. One that is on a server stays as it is.
+    pub(crate) fn note_unreachable(&self, refusal: Option<Refusal>) {
+        {
+            let mut state = self.state();
+            if state.closed || state.server.is_some() {
+                return;
+            }
+            state.unreachable = refusal;
+            state.refresh_generation(self.id().as_str());
+        }
+        self.announce_change();
     }
 
     /// Whether a turn goes on, a decision is open or a prompt waits.

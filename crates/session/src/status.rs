@@ -17,10 +17,11 @@ impl Supervisor {
         let sessions = self.sessions().await;
         let failed = servers.iter().any(|server| server.reason.is_some());
         let blocked = sessions.iter().any(|session| session.blocked_reason.is_some());
-        let state = match (findings.is_empty(), failed || blocked) {
-            (true, false) => "ready",
-            (false, _) => "blocked",
-            (true, true) => "degraded",
+        let nothing_works = !findings.is_empty() || self.inner.servers.all_crash_looping().is_some();
+        let state = match (nothing_works, failed || blocked) {
+            (false, false) => "ready",
+            (true, _) => "blocked",
+            (false, true) => "degraded",
         };
         StatusView {
             state: state.to_owned(),

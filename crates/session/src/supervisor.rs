@@ -10,7 +10,7 @@ use rules::refusal::{Refusal, RefusalCode};
 use rules::role::{Role, Roles, authorize};
 
 use crate::servers::Servers;
-use crate::session::Session;
+use crate::session::{Returning, Session};
 use crate::shared::{Dependencies, Shared};
 use crate::view::{Approval, Attestation, Caller, Readiness, ReceiptView, SessionSnapshot, SessionSummary};
 use crate::{records, workspace};
@@ -33,8 +33,8 @@ pub(crate) struct Inner {
 }
 
 impl Supervisor {
-    /// Ends what servers of a killed daemon left, takes up what the ledger holds, and is ready for requests. Starts no
-    /// server.
+    /// Ends what servers of a killed daemon left, takes up what the ledger holds, and is ready for requests. Servers of
+    /// sessions with something that waits to be done are started in the background.
     ///
     /// # Errors
     /// When the ledger cannot be read.
@@ -52,6 +52,8 @@ impl Supervisor {
         supervisor.end_leftovers().await;
         supervisor.take_up_sessions().await?;
         supervisor.close_interrupted_receipts().await?;
+        supervisor.find_returning_sessions().await?;
+        tokio::spawn(Arc::clone(&servers).keep());
         tokio::spawn(servers.stop_idle());
         Ok(supervisor)
     }
@@ -76,6 +78,20 @@ impl Supervisor {
         Ok(())
     }
 
+    /// A queued prompt is to be delivered, and an accept without an answer to be looked into, without anyone asking.
+    async fn find_returning_sessions(&self) -> Result<(), Refusal> {
+        for session in self.shared().sessions() {
+            let id = session.id().as_str().to_owned();
+            let accepts = self.shared().records.ledger(move |ledger| ledger.accepts(&id)).await?;
+            let unanswered = accepts.iter().any(|accept| accept.state == store::AcceptState::Sent);
+            let mut state = session.state();
+            if unanswered || !state.queue.is_empty() {
+                state.returning = Some(Returning::new(false));
+            }
+        }
+        Ok(())
+    }
+
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.inner.shared
     }
@@ -95,6 +111,7 @@ impl Supervisor {
         if self.is_stopping() {
             reasons.push(Refusal::new(RefusalCode::ShuttingDown, "the daemon is stopping"));
         }
+        reasons.extend(self.inner.servers.all_crash_looping());
         Readiness { ready: reasons.is_empty(), reasons }
     }
 

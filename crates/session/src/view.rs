@@ -298,7 +298,7 @@ pub struct Readiness {
 pub struct ServerView {
     /// Resolved workspace it serves.
     pub workspace: String,
-    /// `starting`, `ready`, `failed`, `stopping`.
+    /// `stopped`, `starting`, `ready`, `stopping`, `failed` or `crash_looping`.
     pub state: String,
     /// Version proved by the canary.
     pub version: Option<String>,
@@ -312,6 +312,11 @@ pub struct ServerView {
     pub canaries: Vec<CanaryResult>,
     /// Why it is not ready.
     pub reason: Option<Refusal>,
+    /// How often it failed in a row; a server that stays ready begins a new row.
+    pub failures_in_a_row: u32,
+    /// RFC 3339 time from which on it is started by itself if a session needs it; `None` while it runs, and when only a
+    /// request starts it.
+    pub next_try_at: Option<String>,
 }
 
 /// One look at everything.

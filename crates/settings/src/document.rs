@@ -13,7 +13,16 @@ use crate::report::Report;
 const KNOWN: [(&str, &[&str]); 6] = [
     (
         "agent_server",
-        &["version", "executable", "python", "start_timeout_s", "standby", "max_servers", "idle_stop_min"],
+        &[
+            "version",
+            "executable",
+            "python",
+            "start_timeout_s",
+            "standby",
+            "max_servers",
+            "idle_stop_min",
+            "probe_interval_s",
+        ],
     ),
     ("workspaces", &["roots"]),
     ("model", &["name", "base_url", "api_key", "choices", "tools", "profile_id"]),

@@ -29,6 +29,8 @@ pub struct AgentServer {
     pub max_servers: usize,
     /// Minutes after which an idle server is stopped, up to 10080 (a week); 0 means never.
     pub idle_stop_min: u64,
+    /// Seconds after which a running server must prove itself again, 1 to 200.
+    pub probe_interval_s: u64,
 }
 
 impl AgentServer {
@@ -42,6 +44,7 @@ impl AgentServer {
             standby: section.boolean(report, "standby", false),
             max_servers: usize::try_from(max_servers).unwrap_or(1),
             idle_stop_min: section.number(report, "idle_stop_min", 0..=10_080, 30),
+            probe_interval_s: section.number(report, "probe_interval_s", 1..=200, 120),
         }
     }
 

@@ -149,19 +149,19 @@ fn an_executable_of_another_version_is_never_started() {
     }
 }
 
-/// Three failures in a minute are enough: no further start is tried at once, and the last reason stays in sight.
+/// Five failures in a row are enough: no further start is tried at once, and the last reason stays in sight.
 #[test]
 fn a_workspace_whose_server_keeps_failing_is_left_alone_for_a_while() {
     let faked = Faked::new(Plan { exit_at_once: Some(9), ..Plan::default() });
     let scene = faked.scene();
-    for _ in 0..3 {
+    for _ in 0..5 {
         assert_eq!(refusal_code(&start(&scene, &scene.workspace())), "server_start_failed");
     }
     faked.follow(Plan::default());
     let reply = start(&scene, &scene.workspace());
-    assert_eq!(refusal_code(&reply), "server_start_failed");
-    assert!(reply.text.contains("3 times within a minute") && reply.text.contains("as planned"), "{}", reply.text);
-    assert_eq!(faked.asked(), Vec::<String>::new(), "a fourth start was tried");
+    assert_eq!(refusal_code(&reply), "server_crash_looping");
+    assert!(reply.text.contains("5 times in a row") && reply.text.contains("as planned"), "{}", reply.text);
+    assert_eq!(faked.asked(), Vec::<String>::new(), "a sixth start was tried");
     scene.session_in(&scene.home().new_workspace("another").unwrap()).turn("say: hello");
     scene.finish();
 }

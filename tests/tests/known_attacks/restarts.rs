@@ -35,7 +35,7 @@ pub(super) fn server_killed(scene: &Scene) {
     marker.assert_absent();
     let told = session.events().into_iter().filter(|event| event.kind == EventKind::Lifecycle);
     let told: Vec<_> = told.map(|event| event.payload["event"].clone()).collect();
-    assert_eq!(told, ["server_ready", "server_ended", "server_ready"]);
+    assert_eq!(told, ["server_ready", "server_ended", "server_restarted"]);
     session.approve_to_end(&again);
     marker.assert_runs(1);
     assert_whole_history(scene);

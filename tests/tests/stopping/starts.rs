@@ -65,15 +65,34 @@ fn a_server_that_ends_early_is_reported_at_once_with_its_status_and_last_words()
 fn a_server_that_keeps_failing_is_not_started_for_ever() {
     let directory = directory();
     let scene = scene(&directory, "");
+    let proper = fs::read(directory.path().join("env/bin/python3")).unwrap();
     let starts = directory.path().join("starts");
     script(&directory, &format!("echo started >> {}\nexit 4", starts.display()));
-    for attempt in 1..=5 {
+    let code = |attempt| if attempt <= 5 { "server_start_failed" } else { "server_crash_looping" };
+    for attempt in 1..=7 {
         let (reply, took) = start_in(&scene, &scene.workspace());
-        assert_eq!(refusal_code(&reply), "server_start_failed");
+        assert_eq!((reply.status, refusal_code(&reply).as_str()), (503, code(attempt)), "{attempt}");
+        assert!(reply.header("retry-after").is_some());
         assert!(reply.body["detail"].as_str().unwrap().contains("exit code 4"), "{}", reply.text);
         assert!(took < AT_ONCE, "attempt {attempt} took {took:?}");
     }
-    assert_eq!(fs::read_to_string(&starts).unwrap().lines().count(), 3);
+    assert_eq!(fs::read_to_string(&starts).unwrap().lines().count(), 5);
+
+    let server = crate::server_of(&scene, &scene.workspace());
+    assert_eq!((server.state, server.failures_in_a_row), (api_types::ServerState::CrashLooping, 5));
+    assert!(server.next_try_at.is_some() && server.reason.unwrap().detail.contains("exit code 4"));
+    assert_eq!(scene.status().state, api_types::OverallState::Blocked);
+    let ready = scene.client().get("/v1/readyz").unwrap();
+    assert_eq!((ready.status, &ready.body["reasons"][0]["code"]), (503, &json!("server_crash_looping")));
+    let status = scene.home().run(&["status"]).unwrap();
+    assert!(status.code == Some(4) && status.stdout.contains("crash-looping"), "{status:?}");
+
+    // Another workspace has a server of its own, so the daemon can take sessions.
+    fs::write(directory.path().join("env/bin/python3"), proper).unwrap();
+    let other = scene.home().new_workspace("other").unwrap();
+    scene.session_in(&other).turn("say: hello");
+    assert_eq!(scene.client().get("/v1/readyz").unwrap().status, 200);
+    assert_eq!(scene.status().state, api_types::OverallState::Degraded);
     scene.finish();
 }
 

@@ -56,6 +56,7 @@ fn server(server: &Server, style: &Style) -> String {
         ServerState::Starting => style.warn("starting"),
         ServerState::Ready => style.good("ready"),
         ServerState::Failed => style.bad("failed"),
+        ServerState::CrashLooping => style.bad("crash-looping"),
         ServerState::Stopping => style.warn("stopping"),
     };
     let pid = server.pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
@@ -66,6 +67,10 @@ fn server(server: &Server, style: &Style) -> String {
     );
     if let Some(reason) = &server.reason {
         out.push_str(&format!("    {}: {}\n", sanitize::line(&reason.code), sanitize::line(&reason.detail)));
+    }
+    if let Some(next_try_at) = &server.next_try_at {
+        let failures = server.failures_in_a_row;
+        out.push_str(&format!("    failed {failures} times in a row, next try {}\n", sanitize::line(next_try_at)));
     }
     for canary in &server.canaries {
         let mark = if canary.passed { style.good("passed") } else { style.bad("FAILED") };

@@ -89,6 +89,7 @@ fn described(settings: &Settings) -> Value {
             "standby": agent_server.standby,
             "max_servers": agent_server.max_servers,
             "idle_stop_min": agent_server.idle_stop_min,
+            "probe_interval_s": agent_server.probe_interval_s,
         },
         "workspaces": {"roots": workspaces.roots},
         "model": model.as_ref().map(model_described),

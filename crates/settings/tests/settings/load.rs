@@ -24,6 +24,7 @@ fn without_a_file_all_is_default() {
     assert_eq!(server.version, "1.40.0");
     assert_eq!((&server.executable, &server.python), (&None, &None));
     assert_eq!((server.start_timeout_s, server.standby, server.max_servers, server.idle_stop_min), (120, false, 4, 30));
+    assert_eq!(server.probe_interval_s, 120);
     assert_eq!(server.idle_stop(), Some(Duration::from_secs(1800)));
     assert_eq!(settings.workspaces.roots, [home.path().join("src")]);
     assert_eq!(settings.model, None);
@@ -62,6 +63,7 @@ fn the_example_names_every_key_and_its_settings_without_default_are_right() {
         "standby",
         "max_servers",
         "idle_stop_min",
+        "probe_interval_s",
         "roots",
         "name",
         "base_url",

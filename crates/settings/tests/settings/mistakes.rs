@@ -33,6 +33,7 @@ fn numbers() {
         ("agent_server.start_timeout_s", 1, 600),
         ("agent_server.max_servers", 1, 16),
         ("agent_server.idle_stop_min", 0, 10_080),
+        ("agent_server.probe_interval_s", 1, 200),
         ("approval.expires_min", 1, 1440),
         ("events.retention_days", 1, 3650),
     ] {

@@ -1,0 +1,149 @@
+//! Bringing sessions back: those whose server ended without being asked to, and after a start of the daemon those with
+//! something that waits to be done.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rules::refusal::{Refusal, RefusalCode};
+use serde_json::json;
+
+use super::{RESTART, Servers};
+use crate::act::fit_for_sessions;
+use crate::session::{Returning, Session};
+
+/// When nothing else wakes the keeper.
+const LOOK: Duration = Duration::from_secs(60);
+/// After `server_limit`, unless a server ends before.
+const NO_PLACE_WAIT_MS: u64 = 5_000;
+/// A session that cannot be put on its server is tried this often by itself; each wait is twice the one before.
+const MAX_TRIES: u32 = 6;
+const FIRST_RETRY_MS: u64 = 1000;
+
+impl Servers {
+    /// Starts servers that sessions need back, each when its time has come. Runs until the daemon stops.
+    pub(crate) async fn keep(self: Arc<Self>) {
+        let mut changes = self.changes.subscribe();
+        loop {
+            let wait = match self.bring_back_due() {
+                Some(at_ms) => Duration::from_millis(at_ms.saturating_sub(self.now_ms()).max(1)).min(LOOK),
+                None => LOOK,
+            };
+            if self.slots().closed {
+                return;
+            }
+            tokio::select! {
+                _ = changes.changed() => {}
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+    }
+
+    /// Begins what is due; says when the next is.
+    fn bring_back_due(self: &Arc<Self>) -> Option<u64> {
+        let now_ms = self.now_ms();
+        let mut next: Option<u64> = None;
+        for (workspace, not_before_ms) in self.wanted() {
+            let mut slots = self.slots();
+            if slots.closed {
+                return None;
+            }
+            let slot = slots.of(&workspace);
+            if slot.being_kept {
+                continue;
+            }
+            let start_at_ms = if slot.up().is_some() { Some(0) } else { slot.failures.next_by_itself(RESTART) };
+            let Some(start_at_ms) = start_at_ms else { continue };
+            let at_ms = start_at_ms.max(not_before_ms).max(slot.no_place_until_ms);
+            if at_ms > now_ms {
+                next = Some(next.map_or(at_ms, |before| before.min(at_ms)));
+                continue;
+            }
+            slot.being_kept = true;
+            tokio::spawn(bring_back(Arc::clone(self), workspace));
+        }
+        next
+    }
+
+    /// Workspaces with sessions that are to come back, and the first time for one of them.
+    fn wanted(&self) -> Vec<(PathBuf, u64)> {
+        let mut wanted: std::collections::BTreeMap<PathBuf, u64> = std::collections::BTreeMap::new();
+        for session in self.shared.sessions() {
+            if let Some(returning) = session.returning() {
+                let at_ms = wanted.entry(session.workspace().to_path_buf()).or_insert(u64::MAX);
+                *at_ms = returning.not_before_ms.min(*at_ms);
+            }
+        }
+        wanted.into_iter().collect()
+    }
+
+    /// The sessions of a workspace that are on no server know why, or that nothing stands in the way any more.
+    pub(super) fn tell_sessions(&self, workspace: &Path, refusal: Option<&Refusal>) {
+        for session in self.shared.sessions().iter().filter(|session| session.workspace() == workspace) {
+            session.note_unreachable(refusal.cloned());
+        }
+    }
+
+    /// The same for a failure; sessions that wait for their server have the beginning of a crash loop in their events.
+    pub(super) async fn tell_failure(&self, workspace: &Path, failure: &Refusal) {
+        let looping = self.crash_loop(workspace);
+        self.tell_sessions(workspace, Some(looping.as_ref().unwrap_or(failure)));
+        let begins = self.slots().of(workspace).failures.in_a_row() == RESTART.loop_after;
+        let Some(refusal) = looping.filter(|_| begins) else { return };
+        let payload = json!({"event": "server_crash_looping", "detail": refusal.detail});
+        for session in self.shared.sessions().iter().filter(|session| session.workspace() == workspace) {
+            if session.returning().is_some()
+                && let Err(refusal) = session.note_event("lifecycle", payload.clone()).await
+            {
+                tracing::warn!(session = session.id().as_str(), %refusal, "a crash loop could not be journaled");
+            }
+        }
+    }
+
+    async fn bring_back_sessions(self: &Arc<Self>, workspace: &Path) {
+        let server = match self.ensure(workspace).await {
+            Ok(server) => server,
+            Err(refusal) => {
+                tracing::info!(workspace = %workspace.display(), %refusal, "sessions wait on for their server");
+                if refusal.code == RefusalCode::ServerLimit {
+                    self.slots().of(workspace).no_place_until_ms = self.now_ms().saturating_add(NO_PLACE_WAIT_MS);
+                    self.tell_sessions(workspace, Some(&refusal));
+                }
+                return;
+            }
+        };
+        for session in self.shared.sessions().iter().filter(|session| session.workspace() == workspace) {
+            let due = session.returning().is_some_and(|returning| returning.not_before_ms <= self.now_ms());
+            if !due {
+                continue;
+            }
+            let bound = match fit_for_sessions(&server) {
+                Ok(()) => session.bind(&server).await,
+                Err(refusal) => Err(refusal),
+            };
+            if let Err(refusal) = bound {
+                tracing::warn!(session = session.id().as_str(), %refusal, "a session could not be put on its server");
+                self.note_not_back(session, refusal);
+            }
+        }
+    }
+
+    fn note_not_back(&self, session: &Session, refusal: Refusal) {
+        let gone_for_good = refusal.code == RefusalCode::ConversationNotFound;
+        let mut state = session.state();
+        state.returning = state.returning.filter(|_| !gone_for_good).and_then(|before| {
+            let tries = before.tries + 1;
+            let wait_ms = FIRST_RETRY_MS.saturating_mul(1 << tries.min(16));
+            let not_before_ms = self.now_ms().saturating_add(wait_ms);
+            (tries < MAX_TRIES).then_some(Returning { tries, not_before_ms, ..before })
+        });
+        drop(state);
+        session.note_unreachable(Some(refusal));
+    }
+}
+
+async fn bring_back(servers: Arc<Servers>, workspace: PathBuf) {
+    servers.bring_back_sessions(&workspace).await;
+    servers.slots().of(&workspace).being_kept = false;
+    servers.note_change();
+}

@@ -1,0 +1,109 @@
+//! What is known of one workspace's server.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use rules::canary::CanaryResult;
+use rules::lifecycle::{Failures, ServerState};
+use rules::refusal::Refusal;
+
+use super::RESTART;
+use crate::server::VerifiedServer;
+use crate::view::ServerView;
+
+pub(super) struct Slot {
+    pub(super) state: ServerState,
+    /// Published while the state is `Ready`.
+    pub(super) server: Option<Arc<VerifiedServer>>,
+    /// Canaries of the last start that failed.
+    pub(super) failed_canaries: Vec<CanaryResult>,
+    pub(super) failures: Failures,
+    /// When the last server was proved.
+    pub(super) ready_at_ms: u64,
+    pub(super) last_used: Option<Instant>,
+    /// The keeper is bringing its sessions back.
+    pub(super) being_kept: bool,
+    /// The keeper found no place for it, and does not look again before.
+    pub(super) no_place_until_ms: u64,
+    /// One start at a time.
+    pub(super) start_lock: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl Default for Slot {
+    fn default() -> Self {
+        Self {
+            state: ServerState::Stopped,
+            server: None,
+            failed_canaries: Vec::new(),
+            failures: Failures::default(),
+            ready_at_ms: 0,
+            last_used: None,
+            being_kept: false,
+            no_place_until_ms: 0,
+            start_lock: Arc::default(),
+        }
+    }
+}
+
+impl Slot {
+    /// The server, while its process runs.
+    pub(super) fn up(&self) -> Option<Arc<VerifiedServer>> {
+        self.server.clone().filter(|server| !server.is_gone())
+    }
+
+    pub(super) fn holds_process(&self) -> bool {
+        match self.state {
+            ServerState::Starting { .. } | ServerState::Ready | ServerState::Stopping { .. } => true,
+            ServerState::Stopped | ServerState::Failed { .. } => false,
+        }
+    }
+
+    /// Its process has ended, or is about to.
+    pub(super) fn is_ending(&self) -> bool {
+        match self.state {
+            ServerState::Stopping { .. } => true,
+            ServerState::Ready => self.up().is_none(),
+            ServerState::Starting { .. } | ServerState::Stopped | ServerState::Failed { .. } => false,
+        }
+    }
+
+    pub(super) fn failure(&self) -> Option<Refusal> {
+        match &self.state {
+            ServerState::Failed { reason } => Some(reason.clone()),
+            ServerState::Stopped | ServerState::Starting { .. } | ServerState::Ready | ServerState::Stopping { .. } => {
+                None
+            }
+        }
+    }
+
+    /// It fails again and again, whether or not it is still tried by itself.
+    pub(super) fn is_down_for_good(&self) -> bool {
+        self.failure().is_some() && self.failures.in_a_row() >= RESTART.loop_after
+    }
+
+    /// `at` turns a moment into the wall clock's words.
+    pub(super) fn view(&self, workspace: &Path, at: impl Fn(u64) -> String) -> ServerView {
+        let (up, reason) = (self.up(), self.failure());
+        let next_try_at_ms = self.failures.next_by_itself(RESTART).filter(|_| reason.is_some());
+        let state = if self.is_ending() {
+            "stopping"
+        } else if reason.is_some() && self.failures.is_crash_looping(RESTART) {
+            "crash_looping"
+        } else {
+            self.state.as_str()
+        };
+        ServerView {
+            workspace: workspace.to_string_lossy().into_owned(),
+            state: state.to_owned(),
+            version: up.as_ref().map(|server| server.client().contract().version().to_owned()),
+            server_start_id: up.as_ref().map(|server| server.start_id().to_owned()),
+            launch_config_digest: up.as_ref().map(|server| server.owned().launch_config_digest().to_owned()),
+            pid: up.as_ref().map(|server| server.owned().pid()),
+            canaries: up.map_or_else(|| self.failed_canaries.clone(), |server| server.canaries().results),
+            reason,
+            failures_in_a_row: self.failures.in_a_row(),
+            next_try_at: next_try_at_ms.map(at),
+        }
+    }
+}

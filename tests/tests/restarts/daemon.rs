@@ -1,0 +1,92 @@
+//! A daemon that is started again takes up by itself what waited to be done.
+
+use super::faked::Faked;
+use super::{line, server_in, told};
+use api_types::{Receipt, ReceiptState, ServerState};
+use gatepost_tests::{LIMIT, Scene, Session, typed, wait_until};
+use serde_json::json;
+
+/// A turn that does not end, and a prompt behind it; its receipt's key.
+fn queue_behind(session: &Session, text: &str) -> String {
+    assert_eq!(session.prompt("slow 600000: say: never").state, ReceiptState::Applied);
+    session.wait_status(&["running"]);
+    let queued = session.prompt(text);
+    assert_eq!(queued.state, ReceiptState::Queued, "{queued:?}");
+    queued.client_action_id
+}
+
+/// On the real server, with a daemon that is killed. Nothing is asked but what became of the prompt.
+#[test]
+fn a_queued_prompt_is_delivered_after_the_daemon_was_killed_without_anyone_asking() {
+    let mut scene = Scene::start();
+    let (session, idle) = (scene.session(), scene.session_in(&scene.home().new_workspace("idle").unwrap()));
+    let marker = scene.marker("later");
+    let cursor = session.snapshot().cursor;
+    let key = queue_behind(&session, &marker.directive());
+    scene.kill_daemon();
+    scene.serve_again();
+    let (session, idle) = (scene.take_up(session.id()), scene.take_up(idle.id()));
+    assert_eq!(session.wait_final(&key).state, ReceiptState::Applied);
+    wait_until("the command to wait", LIMIT, || (line(&scene, &session).pending_actions == 1).then_some(()));
+    marker.assert_absent();
+    // Readers go on where they were.
+    let page = session.page(Some(&cursor), 500, std::time::Duration::ZERO);
+    assert!(page.resync.is_none() && !page.events.is_empty());
+    assert!(session.events().len() > page.events.len());
+    session.approve_to_end(&session.wait_pending());
+    marker.assert_runs(1);
+    // A workspace in which nothing waits has no server.
+    assert_eq!(scene.status().servers.len(), 1, "{:?}", scene.status().servers);
+    assert_eq!(told(&idle).len(), 1);
+    scene.finish();
+}
+
+/// An accept without an answer is looked into without anyone asking: what became of it is then told.
+#[test]
+fn an_accept_without_an_answer_is_settled_after_the_daemon_was_killed() {
+    let faked = Faked::new();
+    let mut scene = faked.scene("");
+    let session = scene.session();
+    let begun = scene.marker("begun");
+    let batch = session.propose(&format!("run: {} && sleep 300", begun.command()));
+    let accept = json!({
+        "operation_id": "session.approval.decide", "client_action_id": "in-flight",
+        "input": {"approval_id": batch.approval_id, "decision": "accept"},
+        "capability_generation": session.snapshot().capability_generation,
+    });
+    let accepting = {
+        let (client, path) = (session.client().clone(), session.path("/actions"));
+        std::thread::spawn(move || drop(client.post(&path, &accept)))
+    };
+    wait_until("the action to begin", LIMIT, || Some(()).filter(|()| begun.runs() == 1));
+    scene.kill_daemon();
+    accepting.join().unwrap();
+    scene.serve_again();
+    let session = scene.take_up(session.id());
+    wait_until("the session to be on a server", LIMIT, || server_in(&scene, &scene.workspace())?.pid);
+    wait_until("its batch to be shown", LIMIT, || (line(&scene, &session).pending_actions == 1).then_some(()));
+    let doubtful = session.wait_pending();
+    assert!(doubtful.actions[0].in_doubt, "{doubtful:?}");
+    begun.assert_runs(1);
+    scene.finish();
+}
+
+/// More workspaces have something that waits than servers may run: one after the other gets its turn.
+#[test]
+fn a_start_of_the_daemon_keeps_to_the_limit_of_servers() {
+    let faked = Faked::new();
+    let mut scene = faked.scene("max_servers = 3\n");
+    let workspaces = ["a", "b", "c"].map(|name| scene.home().new_workspace(name).unwrap().canonicalize().unwrap());
+    let queued = workspaces.map(|workspace| queue_behind(&scene.session_in(&workspace), "say: later"));
+    scene.kill_daemon();
+    scene.home_mut().reconfigure(|setup| setup.agent_server = "max_servers = 1\n".to_owned()).unwrap();
+    scene.serve_again();
+    let receipt =
+        |key: &String| -> Receipt { typed(&scene.client().get(&format!("/v1/actions/{key}")).unwrap(), &[200]) };
+    wait_until("every queued prompt to be delivered", LIMIT, || {
+        let running = scene.status().servers.iter().filter(|server| server.state != ServerState::Stopped).count();
+        assert!(running <= 1, "{:?}", scene.status().servers);
+        queued.iter().all(|key| receipt(key).state == ReceiptState::Applied).then_some(())
+    });
+    scene.finish();
+}
