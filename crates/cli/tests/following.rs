@@ -262,6 +262,67 @@ fn waiting_ends_when_the_session_is_blocked() {
     assert_eq!((exit, &object["error"]["code"]), (4, &json!("canary_failed")));
 }
 
+fn look(status: &str, quiet: bool) -> Reply {
+    let mut snapshot = snapshot_value();
+    (snapshot["status"], snapshot["values"]["quiet"]) = (json!(status), json!(quiet));
+    ok(snapshot)
+}
+
+/// How often the session was looked at while waiting; once it is before the prompt.
+fn looks(fake: &Fake) -> usize {
+    fake.lines().iter().filter(|line| **line == format!("GET /v1/sessions/{S1}")).count() - 1
+}
+
+#[test]
+fn an_end_that_the_events_do_not_tell_is_seen_three_times_in_a_row() {
+    for (word, exit) in [("error", 1), ("finished", 0)] {
+        // Each look that is not like the ones before it begins anew: a step that goes on, then another that does.
+        let seen = [
+            look("idle", true),
+            look("finished", false),
+            look(word, true),
+            look(word, true),
+            look("running", false),
+            look(word, true),
+            look(word, true),
+            look(word, true),
+        ];
+        let begun = vec![said(1, "go"), status(2, "running")];
+        let fake = prompting(receipt("applied", None))
+            .on(&format!("GET /v1/sessions/{S1}"), seen)
+            .on(&events_line(10_000, Some("1-0")), [page(&begun, "1-2")])
+            .on(&events_line(10_000, Some("1-2")), [page(&[], "1-2")])
+            .on(&events_line(1_000, Some("1-2")), [page(&[], "1-2")]);
+        let ran = fake.run(&["prompt", S1, "go", "--wait", "--json"]);
+        assert_eq!((ran.exit, looks(&fake)), (exit, 7), "{ran:?}");
+        assert_eq!(json_lines(&ran.out).last().unwrap()["turn_status"], json!(word));
+    }
+}
+
+#[test]
+fn a_status_of_the_turn_before_never_ends_a_turn() {
+    // However often it is seen: the daemon does not say that the step is over.
+    let fake = prompting(receipt("applied", None))
+        .on(&format!("GET /v1/sessions/{S1}"), [look("idle", true), look("finished", false)])
+        .on("*events", [page(&[], "1-0").after(Duration::from_millis(50))]);
+    let ran = fake.run(&["prompt", S1, "go", "--wait", "--json", "--timeout-s", "2"]);
+    assert_eq!(ran.exit, 7, "{ran:?}");
+    assert!(looks(&fake) > 5, "{}", looks(&fake));
+}
+
+#[test]
+fn looks_do_not_count_across_what_the_events_say() {
+    // Two quiet looks, then the stream catches up: its word counts, not theirs.
+    let fake = prompting(receipt("applied", None))
+        .on(&format!("GET /v1/sessions/{S1}"), [look("idle", true), look("paused", true)])
+        .on(&events_line(10_000, Some("1-0")), [page(&[], "1-0")])
+        .on(&events_line(1_000, Some("1-0")), [page(&[], "1-0"), page(&[said(1, "go"), status(2, "running")], "1-2")])
+        .on(&events_line(10_000, Some("1-2")), [page(&[status(3, "waiting_for_confirmation")], "1-3")]);
+    let ran = fake.run(&["prompt", S1, "go", "--wait", "--json"]);
+    assert_eq!((ran.exit, looks(&fake)), (0, 2), "{ran:?}");
+    assert_eq!(json_lines(&ran.out).last().unwrap()["turn_status"], json!("waiting_for_confirmation"));
+}
+
 #[test]
 fn waiting_is_bounded() {
     let fake = prompting(receipt("queued", None)).on("GET /v1/actions/mine", [ok(receipt("queued", None))]);

@@ -199,6 +199,7 @@ impl Session {
             ("agent_kind", json!(info.map(|info| info.agent_kind.as_str()))),
             ("server_start_id", json!(state.server.as_ref().map(|server| server.start_id()))),
             ("queued_prompts", json!(state.queue.len())),
+            ("quiet", json!(state.quiet.is_quiet() && state.status != ExecutionStatus::Running)),
             ("confinement_level", json!(CONFINEMENT_LEVEL)),
         ];
         let observed_at_ms = state.observed_at_ms;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use api_types::{Event, EventKind, ExitCode, ReceiptState};
+use api_types::{Event, EventKind, ExitCode, ReceiptState, SessionSnapshot};
 use serde_json::{Value, json};
 
 use super::app::App;
@@ -19,6 +19,8 @@ const DEFAULT_WAIT: Duration = Duration::from_secs(600);
 /// How long a poll is held while the receipt must be looked at too, and once it is final.
 const SHORT_POLL: Duration = Duration::from_secs(1);
 const LONG_POLL: Duration = Duration::from_secs(10);
+/// Looks in a row that must find the session quiet before that ends a turn whose end the events do not tell.
+const QUIET_LOOKS: u32 = 3;
 
 pub(super) async fn prompt(app: &App<'_>, args: &PromptArgs) -> Result<ExitCode, Failure> {
     let text = if args.text == "-" { from_stdin(app)? } else { args.text.clone() };
@@ -49,20 +51,21 @@ fn from_stdin(app: &App<'_>) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// What the events since the prompt say of its turn.
+/// What the events since the prompt say of its turn, and what was seen of the session while they said nothing.
 #[derive(Debug, Default)]
 struct Turn {
     prompted: bool,
     ran: bool,
     ended: Option<String>,
+    quiet_looks: u32,
 }
 
 impl Turn {
     fn note(&mut self, event: &Event) {
         match event.kind {
-            EventKind::UserMessage => *self = Self { prompted: true, ran: false, ended: None },
+            EventKind::UserMessage => *self = Self { prompted: true, ..Self::default() },
             EventKind::Status => match event.payload.get("status").and_then(Value::as_str) {
-                Some("running") if self.prompted => *self = Self { prompted: true, ran: true, ended: None },
+                Some("running") if self.prompted => *self = Self { prompted: true, ran: true, ..Self::default() },
                 // A status that ends nothing by itself counts only after the turn was seen running.
                 Some(status) if self.ran && ends_turn(status) => self.ended = Some(status.to_owned()),
                 Some(_) | None => {}
@@ -75,6 +78,17 @@ impl Turn {
             | EventKind::Usage
             | EventKind::Lifecycle
             | EventKind::Other => {}
+        }
+    }
+
+    /// The events say nothing more: the daemon may have seen an end that they do not tell, as when the server ended in the
+    /// middle of the turn. Its word that the last step began and ended counts, never a status alone, which may be of the
+    /// turn before; and it counts only when it is the same again and again while nothing new stands in the events.
+    fn note_look(&mut self, snapshot: &SessionSnapshot) {
+        let quiet = snapshot.values.get("quiet").and_then(Value::as_bool) == Some(true);
+        self.quiet_looks = if quiet && ends_turn(&snapshot.status) { self.quiet_looks + 1 } else { 0 };
+        if self.quiet_looks >= QUIET_LOOKS {
+            self.ended = Some(snapshot.status.clone());
         }
     }
 }
@@ -97,16 +111,18 @@ async fn follow_turn(app: &App<'_>, action: &Action, mut known: Known, cursor: S
         // The turn is judged only on a page that was read after its prompt was known to stand in the log: until then, what ends
         // may be the turn before it.
         let settled = known.receipt.state == ReceiptState::Applied;
-        let hold = if settled { LONG_POLL } else { SHORT_POLL };
+        let hold = if settled && turn.quiet_looks == 0 { LONG_POLL } else { SHORT_POLL };
         let page = events::page(app, &action.session_id, Some(&after), hold.min(left)).await?;
         events::print(app, &page);
         page.typed.events.iter().for_each(|event| turn.note(event));
         if settled {
+            if turn.ended.is_none() && page.typed.events.is_empty() {
+                turn.note_look(&unblocked(app, action, &known).await?);
+            } else {
+                turn.quiet_looks = 0;
+            }
             if let Some(status) = &turn.ended {
                 return Ok(conclude(app, &known, status));
-            }
-            if page.typed.events.is_empty() {
-                blocked(app, action, &known).await?;
             }
         } else {
             known = wait::look_up(app, action).await?;
@@ -136,11 +152,11 @@ fn not_ended(action: &Action, known: &Known) -> Failure {
 }
 
 /// When nothing comes any more, the session may have been blocked: then nothing will.
-async fn blocked(app: &App<'_>, action: &Action, known: &Known) -> Result<(), Failure> {
+async fn unblocked(app: &App<'_>, action: &Action, known: &Known) -> Result<SessionSnapshot, Failure> {
     let (_, snapshot) = resolve::snapshot(app, &action.session_id).await?;
     match snapshot.blocked_reason {
         Some(reason) => Err(Failure::new(ExitCode::Blocked, &reason.code, reason.detail).body(&known.body)),
-        None => Ok(()),
+        None => Ok(snapshot),
     }
 }
 
