@@ -53,6 +53,19 @@ pub fn descendants_of(root: u32) -> io::Result<Vec<ProcessRef>> {
     Ok(below(&scan, root).into_iter().filter(|stat| !has_ended(stat)).map(ProcessRef::from).collect())
 }
 
+/// The process that has this number now; `None` when none has, or when it has ended.
+///
+/// # Errors
+/// When `/proc` cannot be read.
+pub fn process(pid: u32) -> io::Result<Option<ProcessRef>> {
+    match procfs::stat(pid) {
+        Ok(stat) if has_ended(&stat) => Ok(None),
+        Ok(stat) => Ok(Some(ProcessRef::from(&stat))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// Kills and reaps every descendant of this process that is not in the tree of a live child: what fell to us, as the
 /// subreaper, from children that ended. Left alone are the children held by a [`ChildProcess`], those in `exempt`
 /// (children started in other ways, whose exit someone else waits for), and everything below them. Ends when two

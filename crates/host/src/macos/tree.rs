@@ -39,6 +39,14 @@ pub fn descendants_of(_root: u32) -> io::Result<Vec<ProcessRef>> {
 ///
 /// # Errors
 /// Always.
+pub fn process(_pid: u32) -> io::Result<Option<ProcessRef>> {
+    Err(super::unsupported("looking at a process"))
+}
+
+/// Not built for macOS.
+///
+/// # Errors
+/// Always.
 pub fn end_descendants(_exempt: &[u32], _budget: Duration) -> io::Result<EndReport> {
     Err(super::unsupported("ending what a child left behind"))
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use host::secure_fs::{SecureFsError, ensure_private_dir, write_private_new};
 
-use super::LaunchError;
+use super::{LaunchError, predecessor};
 
 /// A socket's path holds at most 107 bytes; tmux adds `/tmux-<uid>/openhands` and Python's multiprocessing
 /// `/pymp-…/listener-…`, both at most 40.
@@ -134,6 +134,7 @@ impl Layout {
 
     /// Remove what lives no longer than the server: temporary files and sockets.
     pub(crate) fn remove_temporary(&self) {
+        predecessor::forget(&self.data);
         for directory in [&self.tmp, &self.tmux] {
             if let Err(error) = remove_all(directory) {
                 tracing::warn!(path = %directory.display(), %error, "temporary files could not be removed");

@@ -1,4 +1,5 @@
-//! What servers left when the daemon itself was killed: their trees then fall to the system, not to us.
+//! What servers left when the daemon itself was killed: their trees then fall to the system, not to us. The server itself is
+//! known by its record (`predecessor`), everything else by the private HOME in its environment.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant};
 use host::lock::{FileLock, LockError};
 
 use super::layout::{self, Layout};
+use super::predecessor;
 use super::start::LOCK_NAME;
 
 /// For all of them to be gone.
@@ -34,8 +36,9 @@ pub fn end_leftovers(state_dir: &Path) -> usize {
     let data_dirs: Vec<PathBuf> = entries.filter_map(Result::ok).map(|entry| entry.path()).collect();
     let held: Vec<(PathBuf, FileLock)> =
         data_dirs.into_iter().filter_map(|data| Some((data.clone(), lock(&data)?))).collect();
+    let recorded: Result<usize, Vec<u32>> = held.iter().map(|(data, _)| predecessor::end(data)).sum();
     let homes: Vec<PathBuf> = held.iter().map(|(data, _)| Layout::home_in(data)).collect();
-    let ended = match end_of_bindings(&homes) {
+    let ended = match recorded.and_then(|servers| Ok(servers + end_of_bindings(&homes)?)) {
         Ok(ended) => ended,
         Err(left) => {
             tracing::error!(?left, "processes of earlier servers cannot be ended; end them by hand");

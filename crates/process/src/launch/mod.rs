@@ -4,6 +4,7 @@ mod control;
 mod layout;
 mod leftovers;
 mod output;
+mod predecessor;
 mod server;
 mod shape;
 mod start;

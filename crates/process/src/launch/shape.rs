@@ -7,6 +7,7 @@ use host::Secret;
 use serde_json::{Value, json};
 
 use super::layout::{Layout, MODULE_NAME};
+use super::predecessor::NONCE_VARIABLE;
 use crate::install::Installed;
 use crate::own::OwnInstall;
 
@@ -85,7 +86,7 @@ impl Shape<'_> {
             ("TMPDIR", self.layout.tmp.clone().into()),
             ("TMUX_TMPDIR", self.layout.tmux.clone().into()),
             ("OH_PERSISTENCE_DIR", self.layout.persistence.clone().into()),
-            ("GATEPOST_NONCE", self.nonce.into()),
+            (NONCE_VARIABLE, self.nonce.into()),
         ];
         variables.extend(own.map(|(name, value)| (name.into(), value)));
         variables

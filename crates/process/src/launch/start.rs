@@ -13,7 +13,7 @@ use super::output::Output;
 use super::server::{Identity, Running};
 use super::shape::{CONFIG_FD, CONTROL_FD, LISTEN_FD, Shape};
 use super::watch::{self, Watched};
-use super::{LaunchError, LaunchSpec, leftovers};
+use super::{LaunchError, LaunchSpec, leftovers, predecessor};
 
 pub(crate) const LOCK_NAME: &str = "server.lock";
 /// Random bytes of a nonce and of a start's id.
@@ -39,7 +39,8 @@ pub(crate) fn start(spawner: &Spawner, spec: &LaunchSpec) -> Result<Started, Lau
         LockError::File(error) => LaunchError::Private(error),
         held @ LockError::Held { .. } => LaunchError::InUse(held),
     })?;
-    let ended = leftovers::end_of_bindings(&[Layout::home_in(&spec.data_dir)]).map_err(LaunchError::Leftovers)?;
+    let ended = predecessor::end(&spec.data_dir).map_err(LaunchError::Leftovers)?
+        + leftovers::end_of_bindings(&[Layout::home_in(&spec.data_dir)]).map_err(LaunchError::Leftovers)?;
     if ended > 0 {
         tracing::warn!(ended, "processes of an earlier server were ended");
     }
@@ -47,6 +48,14 @@ pub(crate) fn start(spawner: &Spawner, spec: &LaunchSpec) -> Result<Started, Lau
     let spawned = spawn(spawner, spec, &layout).inspect_err(|_| layout.remove_temporary())?;
     let Spawned { child, output, control_end, identity } = spawned;
     let child = Arc::new(child);
+    let recorded = if cfg!(target_os = "linux") {
+        predecessor::record(&layout.data, child.pid(), &identity.nonce)
+    } else {
+        Ok(())
+    };
+    if let Err(error) = recorded {
+        tracing::warn!(%error, "the server could not be recorded; what it leaves is still known by its environment");
+    }
     let watched = Watched { child: Arc::clone(&child), output: output.clone(), layout, lock };
     let exited = watch::watch(watched).map_err(|source| {
         watch::ignore_gone(child.signal_group(host::Signal::Kill));
