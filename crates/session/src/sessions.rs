@@ -163,9 +163,10 @@ impl Supervisor {
         if delete && server.is_none() {
             server = Some(self.inner.servers.ensure(session.workspace()).await?);
         }
-        if let Some(server) = server.filter(|server| !server.is_gone()) {
+        let server = server.filter(|server| !server.is_gone());
+        if let Some(server) = &server {
             // Whether anything runs is not asked: nothing may go on unseen.
-            session.revoke_unused(&server).await;
+            session.revoke_unused(server).await;
             if session.is_busy() {
                 let interrupted = server.client().interrupt(session.id()).await;
                 if let Err(error) = interrupted.as_ref().map_err(|error| (error, error.refused_status())) {
@@ -176,9 +177,10 @@ impl Supervisor {
                     }
                 }
             }
-            if delete {
-                server.client().delete(session.id()).await.map_err(|error| upstream::refusal(&error))?;
-            }
+        }
+        // First on the server: what a crash leaves between the two is a session that can be closed again.
+        if delete {
+            delete_conversation(&session, server.as_deref()).await?;
         }
         let (id, by) = (session_id.to_owned(), caller.name.clone());
         let close = move |ledger: &store::Ledger| ledger.close_session(&id, clock::now_ms(), &by);
@@ -196,6 +198,20 @@ impl Supervisor {
         }
         self.shared().remove(session_id);
         Ok(())
+    }
+}
+
+/// Removes the conversation from its server. One that is not there any more counts as removed, whatever was answered: the
+/// answer was lost, or an earlier close did not get to its end.
+async fn delete_conversation(session: &Session, server: Option<&VerifiedServer>) -> Result<(), Refusal> {
+    let Some(server) = server else {
+        let detail = "the server has ended, so the conversation was not deleted and the session stays; try again";
+        return Err(Refusal::new(RefusalCode::ServerUnavailable, detail));
+    };
+    let Err(error) = server.client().delete(session.id()).await else { return Ok(()) };
+    match server.client().conversation(session.id()).await.map_err(|error| upstream::refusal(&error).code) {
+        Err(RefusalCode::ConversationNotFound) => Ok(()),
+        Ok(_) | Err(_) => Err(upstream::refusal(&error)),
     }
 }
 

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "the helpers of a test file end the test as the tests do")]
 
+mod closing;
 mod crash_loop;
 mod daemon;
 mod faked;
