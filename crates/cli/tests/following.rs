@@ -324,6 +324,21 @@ fn looks_do_not_count_across_what_the_events_say() {
 }
 
 #[test]
+fn looks_before_and_after_something_new_are_not_in_a_row() {
+    let fake = prompting(receipt("applied", None))
+        .on(&format!("GET /v1/sessions/{S1}"), [look("idle", true), look("finished", true)])
+        .on(&events_line(10_000, Some("1-0")), [page(&[], "1-0")])
+        .on(
+            &events_line(1_000, Some("1-0")),
+            [page(&[], "1-0"), page(&[event(1, "agent_message", json!({"text": "late"}))], "1-1")],
+        )
+        .on(&events_line(10_000, Some("1-1")), [page(&[], "1-1")])
+        .on(&events_line(1_000, Some("1-1")), [page(&[], "1-1")]);
+    let ran = fake.run(&["prompt", S1, "go", "--wait", "--json"]);
+    assert_eq!((ran.exit, looks(&fake)), (0, 5), "{ran:?}");
+}
+
+#[test]
 fn waiting_is_bounded() {
     let fake = prompting(receipt("queued", None)).on("GET /v1/actions/mine", [ok(receipt("queued", None))]);
     // The hold of a poll shrinks with the time that is left, so its number cannot be known: any poll is answered.

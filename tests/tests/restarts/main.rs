@@ -8,6 +8,7 @@ mod daemon;
 mod faked;
 mod probes;
 mod server;
+mod waiting;
 
 use api_types::{EventKind, Server, SessionList, SessionSummary};
 use gatepost_tests::{LIMIT, Scene, Session, typed, wait_until};
