@@ -129,7 +129,7 @@ pub struct SessionSnapshot {
     pub advertised_operations: Vec<AdvertisedOperation>,
     /// Values that an operation's input may take now.
     pub choices: Choices,
-    /// Current values, such as `model`, `title`, `policy`, `agent_kind`, `queued_prompts` and `confinement_level`; `quiet` says
+    /// Current values, such as `model`, `title`, `policy`, `agent_kind`, `queued_prompts`, `event_stream` and `confinement_level`; `quiet` says
     /// that the last step is known to have begun and ended, which a terminal `status` alone never does.
     pub values: BTreeMap<String, Value>,
     /// Why the session takes no step, if it takes none.

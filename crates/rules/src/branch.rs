@@ -1,6 +1,6 @@
 //! The active branch of a conversation: what is pending on it, and where it may be cut.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::log::{ActionRecord, LogEvent, LogEventKind, ROOT_PARENT_ID};
 use crate::refusal::{Refusal, RefusalCode};
@@ -100,12 +100,12 @@ pub fn active_branch<'a>(events: &'a [LogEvent], leaf: Option<&str>) -> Result<B
 /// A log whose events can be found by id.
 pub(crate) struct LogIndex<'a> {
     events: &'a [LogEvent],
-    positions: BTreeMap<&'a str, usize>,
+    positions: HashMap<&'a str, usize>,
 }
 
 impl<'a> LogIndex<'a> {
     pub(crate) fn new(events: &'a [LogEvent]) -> Result<Self, BranchError> {
-        let mut positions = BTreeMap::new();
+        let mut positions = HashMap::with_capacity(events.len());
         for (position, event) in events.iter().enumerate() {
             if positions.insert(event.event_id.as_str(), position).is_some() {
                 return Err(BranchError::DuplicateEvent(event.event_id.clone()));
@@ -115,6 +115,11 @@ impl<'a> LogIndex<'a> {
     }
 
     pub(crate) fn branch(&self, leaf: &str) -> Result<Branch<'a>, BranchError> {
+        self.branch_behind(leaf, |_event_id| false)
+    }
+
+    /// The end of the branch: what stands behind the last event of which `stop` says so, the whole branch without one.
+    pub(crate) fn branch_behind(&self, leaf: &str, stop: impl Fn(&str) -> bool) -> Result<Branch<'a>, BranchError> {
         let position = |event_id: &str| self.positions.get(event_id).copied();
         let mut at = position(leaf).ok_or_else(|| BranchError::UnknownLeaf(leaf.to_owned()))?;
         let mut path = Vec::new();
@@ -123,6 +128,9 @@ impl<'a> LogIndex<'a> {
             // A path longer than the log meets some event twice.
             if path.len() == self.events.len() {
                 return Err(BranchError::Cycle(leaf.to_owned()));
+            }
+            if stop(&event.event_id) {
+                break;
             }
             path.push(event);
             match event.parent_id.as_deref() {
@@ -163,8 +171,8 @@ impl<'a> Branch<'a> {
     /// Every executable action that nothing after it on the branch answers, in order: what a step would run.
     pub fn pending(&self) -> Vec<&'a LogEvent> {
         // Backwards, so that only what stands after an action can answer it.
-        let mut answered_ids = BTreeSet::new();
-        let mut answered_calls = BTreeSet::new();
+        let mut answered_ids = HashSet::new();
+        let mut answered_calls = HashSet::new();
         let mut pending = Vec::new();
         for event in self.events.iter().rev() {
             match &event.kind {
@@ -262,7 +270,7 @@ impl<'a> Branch<'a> {
 
     /// For every user turn, the last safe point before the next turn begins, oldest turn first.
     pub fn rewind_choices(&self) -> Vec<RewindChoice> {
-        let safe: BTreeSet<&str> = self.safe_points().iter().map(|event| event.event_id.as_str()).collect();
+        let safe: HashSet<&str> = self.safe_points().iter().map(|event| event.event_id.as_str()).collect();
         let mut choices: Vec<RewindChoice> = Vec::new();
         let mut turn = 0;
         let mut prompt = None;

@@ -16,6 +16,7 @@ pub mod operation;
 pub mod passage;
 pub mod quiet;
 pub mod receipt;
+pub mod reconcile;
 pub mod redact;
 pub mod refusal;
 pub mod role;

@@ -1,10 +1,10 @@
 //! Noticing that something ran which nobody accepted.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde_json::json;
 
-use crate::branch::{LogIndex, is_lone_exempt};
+use crate::branch::{Branch, LogIndex, is_lone_exempt};
 use crate::jcs;
 use crate::log::{LogEvent, LogEventKind};
 use crate::refusal::{Refusal, RefusalCode};
@@ -12,30 +12,41 @@ use crate::refusal::{Refusal, RefusalCode};
 /// Version of the digest's content.
 const BLOCK_VERSION: u32 = 1;
 
+/// Observations of a finish or think that was found to have been pending alone. What stands before an event never changes,
+/// so each is looked at once, and from each only back to the one before it, where nothing was pending any more: to look
+/// at the whole branch each time would take the square of the log's length.
+#[derive(Debug, Clone, Default)]
+pub struct KnownExempt(HashSet<String>);
+
 /// Observations after the baseline that no sent accept explains, in log order.
 ///
 /// `events` is the whole log; `baseline` holds the ids of the events that stood in it when it was taken up (at attach, or
 /// a fork's copied prefix); `sent` holds the ids of every action whose accept was sent. An action observed a second time is
 /// unexplained even if it was accepted: an accept is good for one run. A finish or think that was pending alone needs none,
-/// however often a crash in the middle makes the server run it.
+/// however often a crash in the middle makes the server run it. `known` is of this log and no other.
 pub fn unexplained<'a>(
     events: &'a [LogEvent],
     baseline: &BTreeSet<String>,
     sent: &BTreeSet<String>,
+    known: &mut KnownExempt,
 ) -> Vec<&'a LogEvent> {
-    let index = LogIndex::new(events).ok();
-    let mut runs: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut index = None;
+    let mut runs: HashMap<&str, usize> = HashMap::new();
     let mut found = Vec::new();
     for event in events {
         let LogEventKind::Observation { action_id } = &event.kind else { continue };
         let count = runs.entry(action_id).or_default();
         *count += 1;
-        if baseline.contains(&event.event_id) {
+        if baseline.contains(&event.event_id) || (*count == 1 && sent.contains(action_id)) {
             continue;
         }
-        let explained = (*count == 1 && sent.contains(action_id))
-            || index.as_ref().is_some_and(|index| ran_alone_and_exempt(index, event, action_id));
-        if !explained {
+        if known.0.contains(&event.event_id) {
+            continue;
+        }
+        let index = index.get_or_insert_with(|| LogIndex::new(events).ok());
+        if index.as_ref().is_some_and(|index| ran_alone_and_exempt(index, event, action_id, known)) {
+            known.0.insert(event.event_id.clone());
+        } else {
             found.push(event);
         }
     }
@@ -63,9 +74,19 @@ pub fn check_acknowledge(block_id: &str, current: Option<&str>) -> Result<(), Re
 }
 
 /// Whether the action is of an exempt kind, and no other was pending where its observation was appended.
-fn ran_alone_and_exempt(index: &LogIndex<'_>, observation: &LogEvent, action_id: &str) -> bool {
+fn ran_alone_and_exempt(index: &LogIndex<'_>, observation: &LogEvent, action_id: &str, known: &KnownExempt) -> bool {
     let Some(parent_id) = observation.parent_id.as_deref() else { return false };
-    let Ok(branch) = index.branch(parent_id) else { return false };
+    // Behind an observation that is known nothing older is pending: it answered all that was.
+    let Ok(end) = index.branch_behind(parent_id, |event_id| known.0.contains(event_id)) else { return false };
+    if alone_and_exempt(&end, action_id) {
+        return true;
+    }
+    // The action may stand before it, run again after a crash.
+    let is_there = end.events().iter().any(|event| event.event_id == action_id);
+    !is_there && index.branch(parent_id).is_ok_and(|branch| alone_and_exempt(&branch, action_id))
+}
+
+fn alone_and_exempt(branch: &Branch<'_>, action_id: &str) -> bool {
     // It may be answered already: a malformed call of the same reply, under the same call id, leaves its error first.
     let action: Vec<&LogEvent> = branch.events().iter().copied().filter(|event| event.event_id == action_id).collect();
     is_lone_exempt(&action) && branch.pending().iter().all(|event| event.event_id == action_id)
@@ -73,12 +94,86 @@ fn ran_alone_and_exempt(index: &LogIndex<'_>, observation: &LogEvent, action_id:
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::log::ExemptKind;
     use crate::testing::{Log, action, error, exempt, malformed, observation, user};
 
     fn ids(events: &[&LogEvent]) -> Vec<String> {
         events.iter().map(|event| event.event_id.clone()).collect()
+    }
+
+    /// What is unexplained, looked at after each event, as a whole, and without remembering anything.
+    #[track_caller]
+    fn unexplained<'a>(
+        events: &'a [LogEvent],
+        baseline: &BTreeSet<String>,
+        sent: &BTreeSet<String>,
+    ) -> Vec<&'a LogEvent> {
+        let mut known = KnownExempt::default();
+        let whole = super::unexplained(events, baseline, sent, &mut KnownExempt::default());
+        assert_eq!(whole, looked_at_one_by_one(events, baseline, sent));
+        for upto in 0..events.len() {
+            super::unexplained(&events[..upto], baseline, sent, &mut known);
+        }
+        assert_eq!(super::unexplained(events, baseline, sent, &mut known), whole);
+        whole
+    }
+
+    fn looked_at_one_by_one<'a>(
+        events: &'a [LogEvent],
+        baseline: &BTreeSet<String>,
+        sent: &BTreeSet<String>,
+    ) -> Vec<&'a LogEvent> {
+        let index = LogIndex::new(events).unwrap();
+        let mut runs: Vec<String> = Vec::new();
+        let is_unexplained = |event: &&LogEvent| {
+            let LogEventKind::Observation { action_id } = &event.kind else { return false };
+            let is_first = !runs.contains(action_id);
+            runs.push(action_id.clone());
+            !(baseline.contains(&event.event_id)
+                || is_first && sent.contains(action_id)
+                || ran_alone_and_exempt(&index, event, action_id, &KnownExempt::default()))
+        };
+        events.iter().filter(is_unexplained).collect()
+    }
+
+    /// An event of a random log: its kind, the action it is about, and its parent, counted back from the one before.
+    fn events() -> impl Strategy<Value = Vec<LogEvent>> {
+        prop::collection::vec((0..8_u8, 0..4_usize, 0..12_usize), 1..24).prop_map(|drawn| {
+            let mut log = Log::line(&[]);
+            let mut actions: Vec<String> = Vec::new();
+            let mut ids: Vec<String> = Vec::new();
+            for (number, (kind, back, hop)) in drawn.into_iter().enumerate() {
+                let id = format!("e{number}");
+                let about = actions.len().checked_sub(back + 1).map_or("none", |at| actions[at].as_str()).to_owned();
+                let call = format!("call-{}", number % 3);
+                let event = match kind {
+                    0 => user("go on"),
+                    1 => action(&call),
+                    2 => error(&call),
+                    3 | 4 => exempt(&call, ExemptKind::Finish),
+                    _ => observation(&about),
+                };
+                if matches!(kind, 1 | 3 | 4) {
+                    actions.push(id.clone());
+                }
+                // Mostly the event before; sometimes a branch from further back.
+                let parent = ids.len().checked_sub(if hop < 10 { 1 } else { 1 + back }).map(|at| ids[at].clone());
+                log.push(&id, if number == 0 { None } else { parent.as_deref().or(Some("e0")) }, event);
+                ids.push(id);
+            }
+            log.events().to_vec()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn remembering_changes_nothing(events in events(), accepted in prop::collection::vec(0..24_usize, 0..4)) {
+            let sent = accepted.into_iter().map(|number| format!("e{number}")).collect();
+            unexplained(&events, &BTreeSet::new(), &sent);
+        }
     }
 
     fn set(ids: &[&str]) -> BTreeSet<String> {

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use rules::approval::{AcceptEvidence, accept_evidence};
 use rules::branch::Answer;
 use rules::refusal::{Refusal, RefusalCode};
+use rules::tripwire::unexplained;
 use serde_json::json;
 use store::{AcceptState, ReceiptState, StepState};
 
@@ -35,8 +36,9 @@ impl Session {
     /// The tripwire: something ran that nobody accepted.
     async fn watch_for_unreviewed(&self, server: &VerifiedServer) -> Result<(), Refusal> {
         let tripped = {
-            let mut state = self.state();
-            let found = rules::tripwire::unexplained(state.mirror.events(), &state.baseline, &state.sent);
+            let mut guard = self.state();
+            let state = &mut *guard;
+            let found = unexplained(state.mirror.events(), &state.baseline, &state.sent, &mut state.known_exempt);
             let observation_ids: Vec<String> = found.into_iter().map(|event| event.event_id.clone()).collect();
             let Some(first) = observation_ids.first() else { return Ok(()) };
             let block_id = rules::tripwire::block_id(self.id().as_str(), &observation_ids);

@@ -6,6 +6,9 @@ use serde_json::{Value, json};
 /// Longest serialised payload of a kind we do not know, in bytes; a longer one is left out and marked.
 const MAX_OTHER_PAYLOAD_BYTES: usize = 64 * 1024;
 
+/// The kinds of gatepost's own events; those of the server have none of these.
+pub(crate) const OWN_KINDS: [&str; 3] = ["lifecycle", "approval_requested", "approval_resolved"];
+
 /// One event before it has a place in the journal.
 #[derive(Debug, Clone)]
 pub(crate) struct NewEvent {
@@ -35,6 +38,11 @@ pub(crate) fn describe(event_id: &str, at: &str, raw: &Value, redactor: &Redacto
         object.insert("redacted".to_owned(), Value::Bool(true));
     }
     NewEvent { event_id: event_id.to_owned(), at: at.to_owned(), kind, payload }
+}
+
+/// Whether an event holds usage figures.
+pub(crate) fn is_usage(raw: &Value) -> bool {
+    text_of(raw, "kind") == "ConversationStateUpdateEvent" && text_of(raw, "key") == "stats"
 }
 
 fn shape(raw: &Value) -> (&'static str, Value) {

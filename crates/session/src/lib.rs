@@ -11,6 +11,8 @@ mod changes;
 mod clock;
 mod cursor;
 mod events;
+mod frames;
+mod intake;
 mod mirror;
 mod named_files;
 mod offer;

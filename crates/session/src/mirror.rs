@@ -61,6 +61,11 @@ impl Mirror {
         self.position(event_id).and_then(|position| self.times.get(position)).map(String::as_str)
     }
 
+    /// Whether so many further events may be held.
+    pub(crate) fn has_room(&self, events: usize) -> Result<(), MirrorError> {
+        if self.events.len().saturating_add(events) > MAX_EVENTS { Err(MirrorError::TooLong) } else { Ok(()) }
+    }
+
     /// Appends what a read brought. Returns the events that are new, in order.
     pub(crate) fn merge(&mut self, events: Vec<WireEvent>) -> Result<Vec<WireEvent>, MirrorError> {
         let mut added = Vec::new();

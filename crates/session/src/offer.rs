@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::clock;
 use crate::named_files::{hash_named, left_processes};
 use crate::session::{MAX_QUEUED_PROMPTS, Session, State};
+use crate::stream::link_word;
 use crate::view::{
     AdvertisedOperation, Approval, BlockChoice, NamedFile, PendingAction, RewindChoice, SessionSnapshot, SessionSummary,
 };
@@ -200,6 +201,7 @@ impl Session {
             ("server_start_id", json!(state.server.as_ref().map(|server| server.start_id()))),
             ("queued_prompts", json!(state.queue.len())),
             ("quiet", json!(state.quiet.is_quiet() && state.status != ExecutionStatus::Running)),
+            ("event_stream", json!(link_word(self.frames().link()))),
             ("confinement_level", json!(CONFINEMENT_LEVEL)),
         ];
         let observed_at_ms = state.observed_at_ms;

@@ -12,6 +12,9 @@ use crate::session::Session;
 use crate::supervisor::Supervisor;
 use crate::view::{EventPage, EventView, Resync};
 
+/// How often a page is looked for whose place moves.
+const MAX_TRIES: usize = 8;
+
 impl Supervisor {
     /// Events after a cursor: at once when there are any, else after at most `wait_ms`.
     ///
@@ -42,24 +45,8 @@ impl Supervisor {
 
     async fn page(&self, session: &Arc<Session>, given: Option<Given>, limit: usize) -> Result<EventPage, Refusal> {
         let id = session.id().as_str().to_owned();
-        let (head, read) = self
-            .shared()
-            .records
-            .journal(move |journal| {
-                let head = journal.head(&id)?;
-                let first = Cursor { epoch: head.epoch, seq: head.first_seq.saturating_sub(1) };
-                let (from, reason) = match given {
-                    None => (first, None),
-                    Some(Given::Foreign) => (first, Some("foreign_cursor")),
-                    Some(Given::Own(cursor)) if cursor.epoch != head.epoch => (first, Some("epoch_changed")),
-                    Some(Given::Own(cursor)) if cursor.seq > head.seq => (first, Some("cursor_ahead")),
-                    Some(Given::Own(cursor)) if cursor.seq < first.seq => (first, Some("events_expired")),
-                    Some(Given::Own(cursor)) => (cursor, None),
-                };
-                read_from(journal, &id, from, limit).map(|events| (first, (events, from, reason)))
-            })
-            .await?;
-        let (events, from, reason) = read;
+        let found = self.shared().records.journal(move |journal| find(journal, &id, given, limit)).await?;
+        let Found { events, from, head, reason } = found;
         let session_id = session.id().as_str();
         let last = events.last().map_or(from, |event| Cursor { epoch: event.epoch, seq: event.seq });
         Ok(EventPage {
@@ -77,8 +64,37 @@ impl Supervisor {
     }
 }
 
-fn read_from(journal: &Journal, id: &str, from: Cursor, limit: usize) -> Result<Vec<EventRecord>, StoreError> {
-    journal.read(id, from.epoch, from.seq, limit)
+/// What a cursor leads to.
+struct Found {
+    events: Vec<EventRecord>,
+    /// Where they begin.
+    from: Cursor,
+    /// Where the events that there are begin.
+    head: Cursor,
+    /// Why they do not begin at the cursor.
+    reason: Option<&'static str>,
+}
+
+fn find(journal: &Journal, id: &str, given: Option<Given>, limit: usize) -> Result<Found, StoreError> {
+    let mut tries = 0;
+    loop {
+        let head = journal.head(id)?;
+        let first = Cursor { epoch: head.epoch, seq: head.first_seq.saturating_sub(1) };
+        let (from, reason) = match given {
+            None => (first, None),
+            Some(Given::Foreign) => (first, Some("foreign_cursor")),
+            Some(Given::Own(cursor)) if cursor.epoch != head.epoch => (first, Some("epoch_changed")),
+            Some(Given::Own(cursor)) if cursor.seq > head.seq => (first, Some("cursor_ahead")),
+            Some(Given::Own(cursor)) if cursor.seq < first.seq => (first, Some("events_expired")),
+            Some(Given::Own(cursor)) => (cursor, None),
+        };
+        match journal.read(id, from.epoch, from.seq, limit) {
+            Ok(events) => return Ok(Found { events, from, head: first, reason }),
+            // The epoch was raised, or events were emptied, between the two.
+            Err(StoreError::OutOfRange { .. }) if tries < MAX_TRIES => tries += 1,
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 fn view(record: EventRecord) -> EventView {
@@ -90,5 +106,40 @@ fn view(record: EventRecord) -> EventView {
         at: record.at,
         kind: record.kind,
         payload: serde_json::from_str(&record.payload_json).unwrap_or(Value::Null),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use store::{Check, NewEvent, Rewritten};
+
+    use super::*;
+
+    #[test]
+    fn a_page_is_found_while_epochs_are_raised() {
+        let private = std::fs::Permissions::from_mode(0o700);
+        let directory = tempfile::Builder::new().permissions(private).tempdir().unwrap();
+        let journal = Journal::open(directory.path(), Check::Whole).unwrap();
+        let event = |id: &str| NewEvent {
+            event_id: id.to_owned(),
+            at: String::new(),
+            kind: "other".to_owned(),
+            payload_json: "{}".to_owned(),
+        };
+        journal.append("s", vec![event("a"), event("b")], 1).unwrap();
+        std::thread::scope(|scope| {
+            let raising = scope.spawn(|| {
+                for _ in 0..300 {
+                    journal.raise_epoch("s", "order_differs", 1, vec![Rewritten::New(event("b"))], 1).unwrap();
+                }
+            });
+            while !raising.is_finished() {
+                let old = Some(Given::Own(Cursor { epoch: 1, seq: 2 }));
+                let found = find(&journal, "s", old, 10).unwrap();
+                assert!(found.events.len() == 2 || found.from.epoch == 1, "{:?}", found.from);
+            }
+        });
     }
 }

@@ -11,10 +11,13 @@ use rules::canary::CanaryResult;
 use rules::log::ExecutionStatus;
 use rules::quiet::QuietTracker;
 use rules::refusal::Refusal;
+use rules::tripwire::KnownExempt;
 use serde_json::Value;
 use store::SessionRecord;
 use tokio::sync::{Notify, watch};
 
+use crate::frames::{Frames, Link};
+use crate::intake::Tail;
 use crate::mirror::Mirror;
 use crate::named_files::PinnedFiles;
 use crate::offer::Waiting;
@@ -93,6 +96,8 @@ pub(crate) struct State {
     pub(crate) sent: BTreeSet<String>,
     /// Events that were there before gatepost watched.
     pub(crate) baseline: BTreeSet<String>,
+    /// Observations that need no accept, found so far.
+    pub(crate) known_exempt: KnownExempt,
     pub(crate) open_decisions: Vec<OpenDecision>,
     pub(crate) queue: VecDeque<QueuedPrompt>,
     /// The newest usage figures of the log, redacted.
@@ -115,6 +120,9 @@ pub(crate) struct Session {
     pub(crate) reading: tokio::sync::Mutex<()>,
     /// Held while the session is put on a server.
     pub(crate) binding: tokio::sync::Mutex<()>,
+    /// Held while the journal is written.
+    pub(crate) intake: tokio::sync::Mutex<Tail>,
+    frames: Arc<Frames>,
     state: Mutex<State>,
     /// Counts changes that a waiting reader may want to see.
     changes: watch::Sender<u64>,
@@ -134,6 +142,8 @@ impl Session {
             lock: tokio::sync::Mutex::new(()),
             reading: tokio::sync::Mutex::new(()),
             binding: tokio::sync::Mutex::new(()),
+            intake: tokio::sync::Mutex::new(Tail::new()),
+            frames: Arc::new(Frames::new()),
             state: Mutex::new(State {
                 closed: record.closed_at_ms.is_some(),
                 record,
@@ -150,6 +160,7 @@ impl Session {
                 pinned_files: PinnedFiles::default(),
                 sent,
                 baseline: BTreeSet::new(),
+                known_exempt: KnownExempt::default(),
                 open_decisions: Vec::new(),
                 queue: VecDeque::new(),
                 usage: Value::Null,
@@ -178,6 +189,15 @@ impl Session {
         &self.shared
     }
 
+    /// What the live stream brought.
+    pub(crate) fn frames(&self) -> &Frames {
+        &self.frames
+    }
+
+    pub(crate) fn shared_frames(&self) -> Arc<Frames> {
+        Arc::clone(&self.frames)
+    }
+
     /// The state, for a moment.
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -204,11 +224,12 @@ impl Session {
         self.is_stale.swap(false, Ordering::AcqRel)
     }
 
-    /// For a view of the session: reads what the stream told of, when anything. A failed read leaves the view as it is.
+    /// For a view of the session: reads when the stream told of something, or cannot tell. A failed read leaves the view
+    /// as it is.
     pub(crate) async fn catch_up(self: &Arc<Self>) {
         let server = self.state().server.clone();
         if let Some(server) = server
-            && self.take_stale()
+            && (self.take_stale() || self.frames.link() != Link::Open)
             && let Err(refusal) = self.pull(&server).await
         {
             tracing::debug!(session = self.id().as_str(), %refusal, "the log could not be read");

@@ -5,8 +5,11 @@ use std::sync::Arc;
 use agent_contract::{AgentInfo, ConversationInfo, WireEvent};
 use rules::canary::{CanaryId, CanaryResult, Presence, ProfileRef, WorkspaceEvidence, WorkspaceExpectation};
 use rules::log::{ExecutionStatus, LogEventKind};
+use rules::reconcile::Rest;
 use rules::refusal::{Refusal, RefusalCode};
 
+use crate::intake::{ReadBegan, Taken};
+use crate::mirror::MirrorError;
 use crate::server::VerifiedServer;
 use crate::session::Session;
 use crate::{clock, events, upstream, workspace};
@@ -87,47 +90,54 @@ impl Session {
     }
 
     async fn read_log(&self, server: &VerifiedServer) -> Result<(), Refusal> {
+        let (mark, began) = (self.frames().begin_read(), ReadBegan::now());
+        let mut held_back: Vec<WireEvent> = Vec::new();
         for _page in 0..MAX_PAGES {
-            let after = self.state().mirror.last_event_id().map(str::to_owned);
+            let last = held_back.last().map(|event| event.log.event_id.clone());
+            let after = last.or_else(|| self.state().mirror.last_event_id().map(str::to_owned));
             let page = server
                 .client()
                 .events_page(self.id(), after.as_deref())
                 .await
                 .map_err(|error| upstream::refusal(&error))?;
-            let more = page.next.is_some();
-            self.take(server, page.events).await?;
-            if !more {
+            let rest = if page.next.is_some() { Rest::More } else { Rest::Nothing };
+            held_back.extend(page.events);
+            held_back = self.take(server, held_back, rest, began).await?;
+            if rest == Rest::Nothing {
+                self.frames().end_read(mark);
                 return Ok(());
             }
         }
         Err(Refusal::new(RefusalCode::UpstreamMalformed, "the server's event log has no end"))
     }
 
-    /// Journals new events, then lets them count.
-    async fn take(&self, server: &VerifiedServer, page: Vec<WireEvent>) -> Result<(), Refusal> {
-        if page.is_empty() {
-            return Ok(());
+    /// Journals new events, then lets them count. Returns those that are to come again with more.
+    async fn take(
+        &self,
+        server: &VerifiedServer,
+        events: Vec<WireEvent>,
+        rest: Rest,
+        began: ReadBegan,
+    ) -> Result<Vec<WireEvent>, Refusal> {
+        if events.is_empty() && !self.frames().is_ahead() {
+            return Ok(events);
         }
-        let views: Vec<events::NewEvent> = page
+        let too_long = |error: MirrorError| Refusal::new(RefusalCode::UpstreamMalformed, error.to_string());
+        self.state().mirror.has_room(events.len()).map_err(too_long)?;
+        let events = match self.take_logged(events, rest, began, server.redactor()).await? {
+            Taken::Journaled(events) => events,
+            Taken::HeldBack(events) => return Ok(events),
+        };
+        let usage = events
             .iter()
-            .map(|event| events::describe(&event.log.event_id, &event.at, &event.raw, server.redactor()))
-            .collect();
-        let usage = views.iter().rev().find(|view| view.kind == "usage").map(|view| view.payload.clone());
-        let views: Vec<store::NewEvent> = views.into_iter().map(events::NewEvent::into_record).collect();
-        let id = self.id().as_str().to_owned();
-        self.shared()
-            .records
-            .write_journal("append", move |journal| journal.append(&id, views, clock::now_ms()))
-            .await?;
+            .rev()
+            .find(|event| events::is_usage(&event.raw))
+            .map(|event| events::describe(&event.log.event_id, &event.at, &event.raw, server.redactor()).payload);
         let mut state = self.state();
         if let Some(usage) = usage {
             state.usage = usage;
         }
-        let added = state
-            .mirror
-            .merge(page)
-            .map_err(|error| Refusal::new(RefusalCode::UpstreamMalformed, error.to_string()))?;
-        for event in added {
+        for event in state.mirror.merge(events).map_err(too_long)? {
             if let LogEventKind::Status(status) = event.log.kind {
                 state.status = status;
                 state.quiet.note_status(status);
@@ -138,20 +148,18 @@ impl Session {
         }
         drop(state);
         self.announce_change();
-        Ok(())
+        Ok(Vec::new())
     }
 
     /// Journals something of our own: a `lifecycle` or approval event.
     pub(crate) async fn note_event(&self, kind: &'static str, payload: serde_json::Value) -> Result<(), Refusal> {
-        let now_ms = clock::now_ms();
-        let event = store::NewEvent {
+        self.take_own(store::NewEvent {
             event_id: uuid::Uuid::new_v4().to_string(),
-            at: clock::rfc3339(now_ms),
+            at: clock::rfc3339(clock::now_ms()),
             kind: kind.to_owned(),
             payload_json: payload.to_string(),
-        };
-        let id = self.id().as_str().to_owned();
-        self.shared().records.write_journal("append", move |journal| journal.append(&id, vec![event], now_ms)).await?;
+        })
+        .await?;
         self.announce_change();
         Ok(())
     }

@@ -109,7 +109,7 @@ pub struct SessionSnapshot {
     pub model_choices: Vec<String>,
     /// The block that `session.block.acknowledge` would lift; one at most.
     pub acknowledge_choices: Vec<BlockChoice>,
-    /// Current values: `model`, `title`, `policy`, `agent_kind`, `server_start_id`, `queued_prompts`, `confinement_level`;
+    /// Current values: `model`, `title`, `policy`, `agent_kind`, `server_start_id`, `queued_prompts`, `event_stream`, `confinement_level`;
     /// `quiet`: the last step is known to have begun and ended, which a terminal status alone never says.
     pub values: BTreeMap<String, Value>,
     /// Where the event stream stands.

@@ -44,3 +44,23 @@ pub struct Head {
     /// Why the epoch was raised; `None` in the first.
     pub raised_because: Option<String>,
 }
+
+/// A row of the journal without its content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventRow {
+    /// Its number.
+    pub seq: u64,
+    /// Unique within the session.
+    pub event_id: String,
+    /// Kind word; empty when the event was emptied because it was old.
+    pub kind: String,
+}
+
+/// An event of a new epoch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rewritten {
+    /// The one that had this number, as it is.
+    Kept(u64),
+    /// A new one, or another content of one that was there.
+    New(NewEvent),
+}

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::StoreError;
-use crate::event::{EventRecord, Head, NewEvent};
+use crate::event::{EventRecord, EventRow, Head, NewEvent, Rewritten};
 use crate::file::{self, Check, Opening};
 use crate::worker::Worker;
 
@@ -79,20 +79,31 @@ impl Journal {
         self.worker.read(move |connection| events::head(connection, &id))
     }
 
-    /// Begins the next epoch with `events` in place of what the last one held, in one step, and returns them numbered
-    /// from 1. What is not in the server's log must be among them to be kept: read it before.
+    /// The rows after number `after_seq`, oldest first, at most `limit`, those that were emptied among them.
     ///
     /// # Errors
-    /// As [`Self::append`].
+    /// `Overloaded`, `TimedOut`, `Stopped`, `Database`.
+    pub fn rows(&self, session_id: &str, after_seq: u64, limit: usize) -> Result<Vec<EventRow>, StoreError> {
+        let id = session_id.to_owned();
+        self.worker.read(move |connection| events::rows(connection, &id, after_seq, limit))
+    }
+
+    /// Begins the next epoch, in one step: the events up to number `keep_seq` stay, `tail` follows them in place of what
+    /// stood behind. What is not in the server's log must be in `tail` to be kept. Returns the tail's records; an event whose id
+    /// stands before it is left out.
+    ///
+    /// # Errors
+    /// As [`Self::append`]; `Damaged` when an event that is to be kept is not there, or was emptied.
     pub fn raise_epoch(
         &self,
         session_id: &str,
         reason: &str,
-        events: Vec<NewEvent>,
+        keep_seq: u64,
+        tail: Vec<Rewritten>,
         now_ms: i64,
     ) -> Result<Vec<EventRecord>, StoreError> {
         let (id, reason) = (session_id.to_owned(), reason.to_owned());
-        self.worker.write(move |connection| events::raise_epoch(connection, &id, &reason, events, now_ms))
+        self.worker.write(move |connection| events::raise_epoch(connection, &id, &reason, keep_seq, tail, now_ms))
     }
 
     /// Empties the events of every session up to the last that was journaled before `before_ms`; their numbers and ids

@@ -29,7 +29,7 @@ mod worker;
 
 pub use audit::{AuditPage, Broken, ChainHead, Fault, Link, Notary, RefusedRequest, Verdict};
 pub use error::StoreError;
-pub use event::{EventRecord, Head, NewEvent};
+pub use event::{EventRecord, EventRow, Head, NewEvent, Rewritten};
 pub use file::{Check, JOURNAL_FILE, LEDGER_FILE};
 pub use journal::{Journal, MAX_PAGE_BYTES, MAX_PAGE_EVENTS};
 pub use ledger::{Ledger, MAX_AUDIT_LINKS};

@@ -3,7 +3,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use store::{Check, Head, Journal, MAX_PAGE_BYTES, MAX_PAGE_EVENTS, NewEvent, StoreError};
+use store::{Check, EventRow, Head, Journal, MAX_PAGE_BYTES, MAX_PAGE_EVENTS, NewEvent, Rewritten, StoreError};
 
 fn private_directory() -> tempfile::TempDir {
     tempfile::Builder::new().permissions(std::fs::Permissions::from_mode(0o700)).tempdir().unwrap()
@@ -87,23 +87,54 @@ fn numbers_have_no_gap_under_concurrency() {
 }
 
 #[test]
-fn a_raised_epoch_starts_again_and_refuses_old_positions() {
+fn a_raised_epoch_keeps_what_stands_before_and_refuses_old_positions() {
     let directory = private_directory();
     let journal = Journal::open(directory.path(), Check::Whole).unwrap();
-    journal.append("s", vec![event("a"), event("b"), event("ours")], 1).unwrap();
+    journal.append("s", ["first", "a", "b", "ours"].map(event).into(), 1).unwrap();
     journal.append("other", vec![event("a")], 1).unwrap();
-    let raised = journal.raise_epoch("s", "order_changed", vec![event("b"), event("a"), event("ours")], 1).unwrap();
-    assert_eq!(ids(&raised), [(1, "b"), (2, "a"), (3, "ours")]);
+    let new = |id: &str| Rewritten::New(event(id));
+    // The one that stays behind and one that stands before are not doubled.
+    let tail = vec![new("b"), new("a"), Rewritten::Kept(4), new("first"), new("c")];
+    let raised = journal.raise_epoch("s", "order_differs", 1, tail, 1).unwrap();
+    assert_eq!(ids(&raised), [(2, "b"), (3, "a"), (4, "ours"), (5, "c")]);
     assert!(raised.iter().all(|event| event.epoch == 2));
-    let expected = head(2, 3, 1, Some("order_changed"));
+    let expected = head(2, 5, 1, Some("order_differs"));
     assert_eq!(journal.head("s").unwrap(), expected);
-    for (epoch, after) in [(1, 0), (3, 0), (2, 4)] {
+    assert_eq!(ids(&journal.read("s", 2, 0, 2).unwrap()), [(1, "first"), (2, "b")]);
+    for (epoch, after) in [(1, 0), (3, 0), (2, 6)] {
         assert_eq!(journal.read("s", epoch, after, 10), Err(StoreError::OutOfRange { head: expected.clone() }));
     }
-    assert_eq!(ids(&journal.append("s", vec![event("a"), event("c")], 1).unwrap()), [(4, "c")]);
+    assert_eq!(ids(&journal.append("s", vec![event("a"), event("d")], 1).unwrap()), [(6, "d")]);
     assert_eq!(journal.head("other").unwrap(), head(1, 1, 1, None));
-    assert_eq!(journal.raise_epoch("new", "lost", Vec::new(), 1).unwrap(), Vec::new());
-    assert_eq!(journal.head("new").unwrap(), head(2, 0, 1, Some("lost")));
+    assert_eq!(journal.raise_epoch("new", "never_appended", 3, Vec::new(), 1).unwrap(), Vec::new());
+    assert_eq!(journal.head("new").unwrap(), head(2, 0, 1, Some("never_appended")));
+}
+
+#[test]
+fn an_epoch_that_cannot_be_raised_changes_nothing() {
+    let directory = private_directory();
+    let journal = Journal::open(directory.path(), Check::Whole).unwrap();
+    journal.append("s", vec![event("a"), event("b")], 1).unwrap();
+    let missing = journal.raise_epoch("s", "order_differs", 0, vec![Rewritten::Kept(3)], 1);
+    assert!(matches!(missing, Err(StoreError::Damaged { .. })), "{missing:?}");
+    assert_eq!(journal.head("s").unwrap(), head(1, 2, 1, None));
+    assert_eq!(ids(&journal.read("s", 1, 0, 10).unwrap()), [(1, "a"), (2, "b")]);
+}
+
+#[test]
+fn rows_tell_what_stands_where() {
+    let directory = private_directory();
+    let journal = Journal::open(directory.path(), Check::Whole).unwrap();
+    journal.append("s", vec![event("a")], 10).unwrap();
+    journal.append("s", vec![event("b"), event("c")], 100).unwrap();
+    journal.prune(50).unwrap();
+    let row = |seq, id: &str, kind: &str| EventRow { seq, event_id: id.to_owned(), kind: kind.to_owned() };
+    assert_eq!(journal.rows("s", 0, 2).unwrap(), [row(1, "a", ""), row(2, "b", "user_message")]);
+    assert_eq!(journal.rows("s", 2, 9).unwrap(), [row(3, "c", "user_message")]);
+    assert_eq!(journal.rows("none", 0, 9).unwrap(), []);
+    // What was emptied and is written again can be read again.
+    journal.raise_epoch("s", "order_differs", 0, vec![Rewritten::New(event("a")), Rewritten::Kept(2)], 100).unwrap();
+    assert_eq!(ids(&journal.read("s", 2, 0, 9).unwrap()), [(1, "a"), (2, "b")]);
 }
 
 #[test]
@@ -143,7 +174,7 @@ fn pruned_events_keep_their_number_and_id() {
 fn a_removed_session_leaves_nothing() {
     let directory = private_directory();
     let journal = Journal::open(directory.path(), Check::Whole).unwrap();
-    journal.raise_epoch("s", "x", vec![event("a")], 1).unwrap();
+    journal.raise_epoch("s", "x", 0, vec![Rewritten::New(event("a"))], 1).unwrap();
     journal.append("t", vec![event("a")], 1).unwrap();
     journal.remove_session("s").unwrap();
     assert_eq!(journal.head("s").unwrap(), head(1, 0, 1, None));

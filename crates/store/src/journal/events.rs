@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::error::StoreError;
-use crate::event::{EventRecord, Head, NewEvent};
+use crate::event::{EventRecord, EventRow, Head, NewEvent, Rewritten};
 use crate::file::Check;
 use crate::journal::{MAX_PAGE_BYTES, MAX_PAGE_EVENTS};
 
@@ -45,7 +45,6 @@ pub(crate) fn head(connection: &Connection, session_id: &str) -> Result<Head, St
     Ok(found.unwrap_or(Head { epoch: 1, seq: 0, first_seq: 1, raised_because: None }))
 }
 
-/// INVARIANT I6: the number is taken and the event stored in one transaction of the only writer.
 pub(crate) fn append(
     connection: &Connection,
     session_id: &str,
@@ -55,16 +54,26 @@ pub(crate) fn append(
     connection
         .prepare_cached("INSERT INTO streams VALUES (?1, 1, 0, 1, NULL) ON CONFLICT DO NOTHING")?
         .execute([session_id])?;
-    let Head { epoch, mut seq, .. } = head(connection, session_id)?;
+    let head = head(connection, session_id)?;
+    insert(connection, session_id, head, events.into_iter().map(|event| (event, now_ms)))
+}
+
+/// INVARIANT I6: the number is taken and the event stored in one transaction of the only writer.
+fn insert(
+    connection: &Connection,
+    session_id: &str,
+    Head { epoch, mut seq, .. }: Head,
+    events: impl Iterator<Item = (NewEvent, i64)>,
+) -> Result<Vec<EventRecord>, StoreError> {
     let mut insert = connection.prepare_cached(
         "INSERT INTO events (session_id, seq, event_id, at, kind, payload_json, journaled_at_ms) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (session_id, event_id) DO NOTHING",
     )?;
-    let mut appended = Vec::with_capacity(events.len());
-    for event in events {
+    let mut appended = Vec::new();
+    for (event, journaled_at_ms) in events {
         let NewEvent { event_id, at, kind, payload_json } = event;
         let number = stored(seq + 1)?;
-        if insert.execute(params![session_id, number, event_id, at, kind, payload_json, now_ms])? == 1 {
+        if insert.execute(params![session_id, number, event_id, at, kind, payload_json, journaled_at_ms])? == 1 {
             seq += 1;
             let session_id = session_id.to_owned();
             appended.push(EventRecord { session_id, epoch, seq, event_id, at, kind, payload_json });
@@ -74,6 +83,24 @@ pub(crate) fn append(
         .prepare_cached("UPDATE streams SET seq = ?2 WHERE session_id = ?1")?
         .execute(params![session_id, stored(seq)?])?;
     Ok(appended)
+}
+
+pub(crate) fn rows(
+    connection: &Connection,
+    session_id: &str,
+    after_seq: u64,
+    limit: usize,
+) -> Result<Vec<EventRow>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT seq, event_id, kind FROM events WHERE session_id = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
+    )?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let rows = statement.query_map(params![session_id, stored(after_seq)?, limit], |row| {
+        let seq: i64 = row.get(0)?;
+        let seq = u64::try_from(seq).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(0, seq))?;
+        Ok(EventRow { seq, event_id: row.get(1)?, kind: row.get(2)? })
+    })?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
 pub(crate) fn read(
@@ -124,18 +151,52 @@ pub(crate) fn raise_epoch(
     connection: &Connection,
     session_id: &str,
     reason: &str,
-    events: Vec<NewEvent>,
+    keep_seq: u64,
+    tail: Vec<Rewritten>,
     now_ms: i64,
 ) -> Result<Vec<EventRecord>, StoreError> {
-    let next = stored(head(connection, session_id)?.epoch + 1)?;
-    connection.prepare_cached("DELETE FROM events WHERE session_id = ?1")?.execute([session_id])?;
+    let before = head(connection, session_id)?;
+    let keep = keep_seq.min(before.seq);
+    let mut again = Vec::with_capacity(tail.len());
+    for event in tail {
+        again.push(match event {
+            Rewritten::New(event) => (event, now_ms),
+            Rewritten::Kept(seq) => kept(connection, session_id, seq)?,
+        });
+    }
+    connection
+        .prepare_cached("DELETE FROM events WHERE session_id = ?1 AND seq > ?2")?
+        .execute(params![session_id, stored(keep)?])?;
+    let after = Head {
+        epoch: before.epoch + 1,
+        seq: keep,
+        // What was emptied and stood behind is gone: everything there can be read again.
+        first_seq: before.first_seq.min(keep + 1),
+        raised_because: Some(reason.to_owned()),
+    };
     connection
         .prepare_cached(
-            "INSERT INTO streams VALUES (?1, ?2, 0, 1, ?3) ON CONFLICT DO UPDATE SET \
-             epoch = excluded.epoch, seq = 0, first_seq = 1, raised_because = excluded.raised_because",
+            "INSERT INTO streams VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO UPDATE SET epoch = excluded.epoch, \
+             seq = excluded.seq, first_seq = excluded.first_seq, raised_because = excluded.raised_because",
         )?
-        .execute(params![session_id, next, reason])?;
-    append(connection, session_id, events, now_ms)
+        .execute(params![session_id, stored(after.epoch)?, stored(keep)?, stored(after.first_seq)?, reason])?;
+    insert(connection, session_id, after, again.into_iter())
+}
+
+/// An event that is written again as it is, with the time from which it ages.
+fn kept(connection: &Connection, session_id: &str, seq: u64) -> Result<(NewEvent, i64), StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT event_id, at, kind, payload_json, journaled_at_ms FROM events \
+         WHERE session_id = ?1 AND seq = ?2 AND kind <> ''",
+    )?;
+    let found = statement
+        .query_row(params![session_id, stored(seq)?], |row| {
+            let event =
+                NewEvent { event_id: row.get(0)?, at: row.get(1)?, kind: row.get(2)?, payload_json: row.get(3)? };
+            Ok((event, row.get(4)?))
+        })
+        .optional()?;
+    found.ok_or_else(|| StoreError::damaged(format!("session {session_id} has no event {seq} to keep")))
 }
 
 pub(crate) fn prune(connection: &Connection, before_ms: i64) -> Result<usize, StoreError> {

@@ -96,6 +96,21 @@ impl Conversation {
         })
     }
 
+    /// Appends state updates that say nothing, all at once.
+    pub(super) fn append_updates(&self, count: u64) {
+        // As in every log of the real one: an event that is no root names a parent.
+        if count > 0 && self.record().log.leaf().is_none() {
+            self.append("SystemPromptEvent", "agent", json!({}));
+        }
+        let updates: Vec<Value> = self.change(|record| {
+            let update = |number| json!({"key": "activated_knowledge_skills", "value": [number]});
+            (0..count).map(|number| record.log.append(STATE_UPDATE, "environment", update(number))).collect()
+        });
+        for update in updates {
+            self.frames.send(update).ok();
+        }
+    }
+
     fn set_status(&self, status: &str) {
         if self.change(|record| std::mem::replace(&mut record.status, status.to_owned())) != status {
             self.append(STATE_UPDATE, "environment", json!({"key": "execution_status", "value": status}));

@@ -6,6 +6,7 @@
 mod command;
 mod conversation;
 mod cut;
+mod deform;
 mod environment;
 mod install;
 mod latch;
@@ -21,7 +22,7 @@ mod tools;
 pub use install::{install, install_distributions, routes_asked, set_plan};
 pub use latch::Executed;
 pub use launched::main as launched_main;
-pub use plan::{Announcement, ControlAnswer, Fault, Keys, Plan, RouteFault};
+pub use plan::{Announcement, ControlAnswer, Fault, Keys, Plan, RouteFault, StreamPlan};
 pub use server::RecordedRequest;
 
 pub(crate) use log::Log;

@@ -88,6 +88,32 @@ pub struct RouteFault {
     pub fault: Fault,
 }
 
+/// What happens on the stream of a conversation's events. Numbers count the events of one connection, from 1.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StreamPlan {
+    /// Close with this code in place of the first frame.
+    pub close_code: Option<u16>,
+    /// Append this many state updates when a stream is opened, and publish them.
+    pub appends_on_open: u64,
+    /// Publish this many events when a stream is opened that are of another conversation and never appended here.
+    pub strangers_on_open: u64,
+    /// Send a message of this many bytes when a stream is opened.
+    pub oversize_on_open_bytes: u64,
+    /// Every so many events, one is not published.
+    pub loses_every: Option<u64>,
+    /// Every so many events, one is published before it that is never appended.
+    pub invents_every: Option<u64>,
+    /// Every so many events, one is published after the next.
+    pub swaps_every: Option<u64>,
+    /// A message's text is published as another.
+    pub alters: bool,
+    /// Milliseconds before each event is published.
+    pub delay_ms: u64,
+    /// The n-th connection, from 1, breaks after n - 1 bytes of its first event, as long as n is not more than this.
+    pub breaks: u64,
+}
+
 /// The whole plan.
 ///
 /// A launched server reads it again whenever its file changes; what belongs to a start (the announcement, the latch, an
@@ -127,6 +153,8 @@ pub struct Plan {
     pub init_open: bool,
     /// Faults by route, the first that matches counts.
     pub faults: Vec<RouteFault>,
+    /// What happens on streams.
+    pub stream: StreamPlan,
     /// The process ends without a reply at this request, counted from 1 (a launched server only).
     pub dies_at_request: Option<u64>,
     /// Bytes written to standard output at each request.

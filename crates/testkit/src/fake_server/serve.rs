@@ -74,7 +74,7 @@ async fn answer(mut request: Request<Incoming>, server: Arc<Server>, budget: Bud
     }
     let fault = server.fault(parsed.route);
     if parsed.route == "events_stream" && fault.is_none() {
-        return Ok(stream::upgrade(request, server, parsed.subject, query));
+        return Ok(stream::upgrade(request, server, parsed.subject, query, budget));
     }
     Ok(respond(&server, &parsed, &query, &body, fault, &budget).await)
 }

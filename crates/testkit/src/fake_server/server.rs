@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use uuid::Uuid;
 
@@ -49,6 +50,8 @@ pub(super) struct Server {
     profiles: Mutex<Profiles>,
     requests: Mutex<(u64, VecDeque<RecordedRequest>)>,
     matched: Mutex<HashMap<usize, u64>>,
+    /// Streams that were opened, for the plan's breaks.
+    pub(super) streams: AtomicU64,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -74,6 +77,7 @@ impl Server {
             profiles: Mutex::default(),
             requests: Mutex::default(),
             matched: Mutex::default(),
+            streams: AtomicU64::new(0),
         };
         own.load();
         own

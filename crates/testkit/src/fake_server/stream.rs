@@ -1,6 +1,8 @@
 //! The WebSocket stream of a conversation's events.
 
 use super::conversation::Conversation;
+use super::cut::Budget;
+use super::deform::{Deformer, stranger};
 use super::log::{STATE_UPDATE, naive_time};
 use super::serve::{Reply, accepts};
 use super::server::Server;
@@ -12,6 +14,7 @@ use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_tungstenite::WebSocketStream;
@@ -26,7 +29,13 @@ const AUTH_TIMEOUT: Duration = Duration::from_secs(10);
 type Socket = WebSocketStream<TokioIo<hyper::upgrade::Upgraded>>;
 
 /// Accepts the upgrade and serves the stream beside the reply.
-pub(super) fn upgrade(request: Request<Incoming>, server: Arc<Server>, subject: String, query: String) -> Reply {
+pub(super) fn upgrade(
+    request: Request<Incoming>,
+    server: Arc<Server>,
+    subject: String,
+    query: String,
+    budget: Budget,
+) -> Reply {
     let key = request.headers().get(header::SEC_WEBSOCKET_KEY).map(|key| derive_accept_key(key.as_bytes()));
     let Some(accept) = key.and_then(|key| HeaderValue::from_str(&key).ok()) else {
         let mut reply = Response::new(Full::new(Bytes::from_static(b"an upgrade is required")));
@@ -36,7 +45,7 @@ pub(super) fn upgrade(request: Request<Incoming>, server: Arc<Server>, subject: 
     tokio::spawn(async move {
         if let Ok(upgraded) = hyper::upgrade::on(request).await {
             let socket = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, None).await;
-            follow(socket, &server, &subject, &query).await;
+            follow(socket, &server, &subject, &query, &budget).await;
         }
     });
     let mut reply = Response::new(Full::default());
@@ -47,7 +56,7 @@ pub(super) fn upgrade(request: Request<Incoming>, server: Arc<Server>, subject: 
     reply
 }
 
-async fn follow(mut socket: Socket, server: &Server, subject: &str, query: &str) {
+async fn follow(mut socket: Socket, server: &Server, subject: &str, query: &str, budget: &Budget) {
     let first = tokio::time::timeout(AUTH_TIMEOUT, socket.next()).await;
     let key = match first {
         Ok(Some(Ok(Message::Text(text)))) => {
@@ -63,7 +72,10 @@ async fn follow(mut socket: Socket, server: &Server, subject: &str, query: &str)
     let Some(conversation) = server.conversation(&id) else {
         return close(socket, 4004, "Conversation not found").await;
     };
-    drop(feed(&mut socket, server, &conversation, query).await);
+    if let Some(code) = server.plan().stream.close_code {
+        return close(socket, code, "as planned").await;
+    }
+    drop(feed(&mut socket, server, &conversation, query, budget).await);
 }
 
 async fn feed(
@@ -71,6 +83,7 @@ async fn feed(
     server: &Server,
     conversation: &Conversation,
     query: &str,
+    budget: &Budget,
 ) -> Result<(), tokio_tungstenite::tungstenite::Error> {
     let mut frames = conversation.subscribe();
     let state = json!({"id": Uuid::new_v4().to_string(), "timestamp": naive_time(), "source": "environment",
@@ -79,10 +92,30 @@ async fn feed(
     for event in resent(conversation, query) {
         socket.send(Message::text(event.to_string())).await?;
     }
+    let plan = server.plan().stream;
+    for _ in 0..plan.strangers_on_open {
+        socket.feed(Message::text(stranger().to_string())).await?;
+    }
+    socket.flush().await?;
+    if plan.oversize_on_open_bytes > 0 {
+        let length = usize::try_from(plan.oversize_on_open_bytes).unwrap_or(0);
+        socket.send(Message::text(" ".repeat(length))).await?;
+    }
+    let mut deformer = Deformer::new(server.streams.fetch_add(1, Ordering::Relaxed));
+    conversation.append_updates(plan.appends_on_open);
     loop {
         tokio::select! {
             frame = frames.recv() => match frame {
-                Ok(event) => socket.send(Message::text(event.to_string())).await?,
+                Ok(event) => {
+                    let plan = server.plan().stream;
+                    for event in deformer.deform(event, &plan) {
+                        tokio::time::sleep(Duration::from_millis(plan.delay_ms)).await;
+                        if let Some(bytes) = deformer.breaks_at(&plan) {
+                            budget.cut_after(bytes);
+                        }
+                        socket.send(Message::text(event.to_string())).await?;
+                    }
+                }
                 Err(RecvError::Lagged(_)) => {}
                 Err(RecvError::Closed) => return Ok(()),
             },
