@@ -5,15 +5,12 @@ use std::time::Duration;
 
 use rules::refusal::Refusal;
 use serde_json::Value;
-use store::{EventRecord, Journal, StoreError};
+use store::{EventRecord, Head, Journal, StoreError};
 
 use crate::cursor::{Cursor, Given};
 use crate::session::Session;
 use crate::supervisor::Supervisor;
 use crate::view::{EventPage, EventView, Resync};
-
-/// How often a page is looked for whose place moves.
-const MAX_TRIES: usize = 8;
 
 impl Supervisor {
     /// Events after a cursor: at once when there are any, else after at most `wait_ms`.
@@ -76,9 +73,7 @@ struct Found {
 }
 
 fn find(journal: &Journal, id: &str, given: Option<Given>, limit: usize) -> Result<Found, StoreError> {
-    let mut tries = 0;
-    loop {
-        let head = journal.head(id)?;
+    let place = move |head: &Head| {
         let first = Cursor { epoch: head.epoch, seq: head.first_seq.saturating_sub(1) };
         let (from, reason) = match given {
             None => (first, None),
@@ -88,13 +83,10 @@ fn find(journal: &Journal, id: &str, given: Option<Given>, limit: usize) -> Resu
             Some(Given::Own(cursor)) if cursor.seq < first.seq => (first, Some("events_expired")),
             Some(Given::Own(cursor)) => (cursor, None),
         };
-        match journal.read(id, from.epoch, from.seq, limit) {
-            Ok(events) => return Ok(Found { events, from, head: first, reason }),
-            // The epoch was raised, or events were emptied, between the two.
-            Err(StoreError::OutOfRange { .. }) if tries < MAX_TRIES => tries += 1,
-            Err(error) => return Err(error),
-        }
-    }
+        (from.seq, (from, first, reason))
+    };
+    let ((from, head, reason), events) = journal.read_at(id, limit, place)?;
+    Ok(Found { events, from, head, reason })
 }
 
 fn view(record: EventRecord) -> EventView {

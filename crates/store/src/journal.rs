@@ -70,6 +70,25 @@ impl Journal {
         self.worker.read(move |connection| events::read(connection, &id, epoch, after_seq, limit))
     }
 
+    /// As [`Self::read`], after the number that `place` chooses by where the journal stands, in one look: no epoch is raised and
+    /// nothing is pruned between the choice and the read. Returns what was chosen beside the events.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_at<T: Send + 'static>(
+        &self,
+        session_id: &str,
+        limit: usize,
+        place: impl FnOnce(&Head) -> (u64, T) + Send + 'static,
+    ) -> Result<(T, Vec<EventRecord>), StoreError> {
+        let id = session_id.to_owned();
+        self.worker.read(move |connection| {
+            let head = events::head(connection, &id)?;
+            let (after_seq, chosen) = place(&head);
+            Ok((chosen, events::read(connection, &id, head.epoch, after_seq, limit)?))
+        })
+    }
+
     /// Where a session's journal stands; epoch 1 and no event for one that has none.
     ///
     /// # Errors
