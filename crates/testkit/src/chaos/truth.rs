@@ -59,7 +59,7 @@ pub(super) fn broken_in(state: &Path, session: &str) -> Outcome<Option<String>> 
 fn broken(conversation: &Path) -> Outcome<Option<String>> {
     let mut files = entries(&conversation.join("events"))?;
     files.extend(["meta.json", "base_state.json"].map(|name| conversation.join(name)));
-    let whole = |file: &PathBuf| !is_json(file) || json(file).is_ok();
+    let whole = |file: &PathBuf| !is_json(file) || !file.exists() || json(file).is_ok();
     Ok(files.into_iter().find(|file| !whole(file)).map(|file| {
         let bytes = std::fs::metadata(&file).map_or(0, |data| data.len());
         format!("{} of {bytes} bytes", file.file_name().unwrap_or_default().to_string_lossy())
@@ -127,6 +127,10 @@ fn line(event: &Value, marks: &Path) -> Option<Line> {
 
 /// What is in a directory, by name.
 fn entries(directory: &Path) -> Outcome<Vec<PathBuf>> {
+    // A server that was killed in the middle of a creation may not have made it.
+    if !directory.exists() {
+        return Ok(Vec::new());
+    }
     let listed = std::fs::read_dir(directory).doing("a directory of a server could not be listed")?;
     let mut paths: Vec<PathBuf> = listed.flatten().map(|entry| entry.path()).collect();
     paths.sort();
@@ -183,6 +187,9 @@ mod tests {
         assert_eq!(found[id].events, ["z", "a"]);
         assert_eq!((found[id].title.as_deref(), found[id].messages["z"].as_str()), (Some("t"), "hi"));
         assert_eq!((reading.proposed["a"].as_str(), &found[id].broken), ("x_0", &None));
+        std::fs::create_dir_all(root.path().join("bindings/b/conversations/fedcba9876543210fedcba9876543210")).unwrap();
+        let half_made = "fedcba98-7654-3210-fedc-ba9876543210";
+        assert_eq!(broken_in(root.path(), half_made).unwrap(), None, "what was never made is not broken");
         write("base_state.json", "");
         let (found, _) = conversations(root.path(), Path::new("/m")).unwrap();
         assert_eq!(found[id].broken.as_deref(), Some("base_state.json of 0 bytes"));
