@@ -12,6 +12,7 @@
 //! | 7 | the outcome is unknown, or the wait timed out |
 
 use crate::action::{Receipt, ReceiptState};
+use crate::audit::AuditVerification;
 use crate::problem::Problem;
 use crate::status::{OverallState, Probe, Readiness, Status};
 
@@ -116,7 +117,7 @@ impl ExitCode {
     pub const fn of_overall(state: OverallState) -> Self {
         match state {
             OverallState::Ready => Self::Done,
-            OverallState::Degraded | OverallState::Blocked => Self::Blocked,
+            OverallState::Degraded | OverallState::Blocked | OverallState::Starting => Self::Blocked,
         }
     }
 
@@ -124,6 +125,12 @@ impl ExitCode {
     #[must_use]
     pub const fn of_readiness(readiness: &Readiness) -> Self {
         if readiness.ready { Self::Done } else { Self::Blocked }
+    }
+
+    /// From a verification of the chain of receipts.
+    #[must_use]
+    pub const fn of_verification(verification: &AuditVerification) -> Self {
+        if verification.intact { Self::Done } else { Self::Blocked }
     }
 
     /// From the probe reply.
@@ -170,7 +177,11 @@ impl ExitCode {
             | "server_start_failed"
             | "server_crash_looping"
             | "server_unavailable"
-            | "configuration_invalid" => Self::Blocked,
+            | "configuration_invalid"
+            | "records_checking"
+            | "ledger_damaged"
+            | "disk_full"
+            | "records_read_only" => Self::Blocked,
             "client_action_id_reused" | "not_a_safe_point" => Self::Conflict,
             // Known to have had no effect, or not the wanted one: nothing to look at again.
             "interrupted" | "stopped_before_step" => Self::Failed,

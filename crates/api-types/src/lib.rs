@@ -6,6 +6,7 @@
 pub mod action;
 pub mod approval;
 pub mod attestation;
+pub mod audit;
 pub mod catalog;
 pub mod event;
 pub mod exit_code;
@@ -16,6 +17,7 @@ pub mod status;
 pub use action::{ActionRequest, Receipt, ReceiptState, ReceiptStep};
 pub use approval::{Approval, ApprovalList, BackgroundProcess, NamedFile, PendingAction};
 pub use attestation::Attestation;
+pub use audit::{AuditEntry, AuditHead, AuditPage, AuditVerification, BrokenLink};
 pub use catalog::{Catalog, CatalogEntry, InputField};
 pub use event::{Event, EventKind, EventPage, Resync};
 pub use exit_code::ExitCode;

@@ -91,6 +91,8 @@ pub enum OverallState {
     Degraded,
     /// No session can take a step.
     Blocked,
+    /// The daemon has begun and checks its records.
+    Starting,
 }
 
 /// Something wrong and what mends it.
@@ -127,6 +129,8 @@ pub struct Status {
     pub confinement_missing: Vec<String>,
     /// What is wrong, each with its remedy.
     pub findings: Vec<Finding>,
+    /// What happened at the start that a person should know, and that needs no remedy.
+    pub notes: Vec<String>,
 }
 
 /// A set-up action.

@@ -4,8 +4,8 @@ use std::future::Future;
 
 use rules::refusal::Refusal;
 use session::view::{
-    ActionRequest, Approval, AttachSession, Attestation, Caller, CreateSession, EventPage, ProbeView, Readiness,
-    ReceiptView, SessionSnapshot, SessionSummary, StatusView,
+    ActionRequest, Approval, AttachSession, Attestation, AuditPage, Caller, CreateSession, EventPage, ProbeView,
+    Readiness, ReceiptView, RefusedRequest, SessionSnapshot, SessionSummary, StatusView, Verification,
 };
 
 /// The controller as the surface sees it; cheap to clone.
@@ -23,7 +23,7 @@ pub trait Backend: Clone + Send + Sync + 'static {
     /// Availability and set-up actions.
     fn probe(&self) -> impl Future<Output = ProbeView> + Send;
     /// All sessions.
-    fn sessions(&self) -> impl Future<Output = Vec<SessionSummary>> + Send;
+    fn sessions(&self) -> impl Future<Output = Result<Vec<SessionSummary>, Refusal>> + Send;
     /// Creates a session, or returns the one that this id already names (then `false`).
     fn create_session(
         &self,
@@ -70,4 +70,10 @@ pub trait Backend: Clone + Send + Sync + 'static {
     ) -> impl Future<Output = Result<EventPage, Refusal>> + Send;
     /// The signed word on a session's canaries.
     fn attestation(&self, session_id: &str) -> impl Future<Output = Result<Attestation, Refusal>> + Send;
+    /// Links of the chain of receipts.
+    fn audit(&self, after: u64, limit: usize) -> impl Future<Output = Result<AuditPage, Refusal>> + Send;
+    /// Walks the whole chain.
+    fn verify_audit(&self) -> impl Future<Output = Result<Verification, Refusal>> + Send;
+    /// Enters a request that could have changed something and was refused, before the refusal is answered.
+    fn note_refusal(&self, refused: RefusedRequest) -> impl Future<Output = ()> + Send;
 }

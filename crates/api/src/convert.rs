@@ -194,6 +194,7 @@ pub(crate) fn status(view: view::StatusView) -> body::Status {
         confinement_level: view.confinement_level,
         confinement_missing: view.confinement_missing,
         findings: view.findings.into_iter().map(finding).collect(),
+        notes: view.notes,
     }
 }
 
@@ -202,6 +203,7 @@ fn overall_state(word: &str) -> body::OverallState {
     match word {
         "ready" => body::OverallState::Ready,
         "degraded" => body::OverallState::Degraded,
+        "starting" => body::OverallState::Starting,
         _ => body::OverallState::Blocked,
     }
 }

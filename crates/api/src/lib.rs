@@ -4,6 +4,7 @@
 //! the route table ([`routes`]), the bearer token and the role, query and body in strict form, the catalog of `rules`.
 //! Only then is the controller asked ([`backend::Backend`]). Nothing here decides what a session may do.
 
+mod attempt;
 pub mod backend;
 mod body;
 mod convert;
@@ -26,4 +27,5 @@ pub use backend::Backend;
 pub use limits::Limits;
 pub use openapi::document;
 pub use peer::{PeerPolicy, PeerVerdict};
+pub use resource::{audit_page, audit_verification};
 pub use server::{ServeReport, serve};

@@ -24,6 +24,12 @@ pub(crate) const BUFFER_MAX_BYTES: usize = 64 * 1024;
 pub(crate) const EVENTS_LIMIT_DEFAULT: usize = 100;
 /// Greatest number of events of a page.
 pub(crate) const EVENTS_LIMIT_MAX: usize = 1000;
+/// Links of a page when the client does not say.
+pub(crate) const AUDIT_LIMIT_DEFAULT: u64 = 100;
+/// Greatest number of links of a page.
+pub(crate) const AUDIT_LIMIT_MAX: u64 = 500;
+/// Greatest number that a link is asked for after: what nine digits hold.
+pub(crate) const AUDIT_AFTER_MAX: u64 = 999_999_999;
 /// Longest wait of a poll, in milliseconds.
 pub(crate) const EVENTS_WAIT_MAX_MS: u64 = 60_000;
 /// What a client is told to wait after a 503, in seconds.

@@ -10,6 +10,7 @@ use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement
 use utoipa::openapi::{ContentBuilder, InfoBuilder, PathItem, RefOr, Required, ResponseBuilder};
 use utoipa::{OpenApi, ToSchema};
 
+use crate::limits::{AUDIT_AFTER_MAX, AUDIT_LIMIT_DEFAULT, AUDIT_LIMIT_MAX};
 use crate::limits::{CURSOR_MAX_BYTES, EVENTS_LIMIT_DEFAULT, EVENTS_LIMIT_MAX, EVENTS_WAIT_MAX_MS};
 use crate::routes::{Access, Endpoint};
 
@@ -24,6 +25,8 @@ const JSON: &str = "application/json";
     body::BackgroundProcess,
     body::NamedFile,
     body::Attestation,
+    body::AuditPage,
+    body::AuditVerification,
     body::AttachSessionRequest,
     body::Catalog,
     body::Closed,
@@ -157,6 +160,14 @@ const fn text(endpoint: Endpoint) -> (&'static str, &'static str, &'static str) 
         Endpoint::Attestation => {
             ("show_attestation", "Which canaries passed, with evidence digests, signed.", "The attestation.")
         }
+        Endpoint::Audit => {
+            ("read_audit", "Links of the chain of receipts, oldest first, and its signed head.", "A page.")
+        }
+        Endpoint::AuditVerification => (
+            "verify_audit",
+            "Walks the whole chain and compares every stored row with it; one such walk at a time.",
+            "What was found; a broken chain is no problem reply.",
+        ),
     }
 }
 
@@ -187,7 +198,9 @@ fn request_schema(endpoint: Endpoint) -> Option<RefOr<Schema>> {
         | Endpoint::ApprovalShow
         | Endpoint::ReceiptShow
         | Endpoint::Events
-        | Endpoint::Attestation => None,
+        | Endpoint::Attestation
+        | Endpoint::Audit
+        | Endpoint::AuditVerification => None,
     }
 }
 
@@ -215,7 +228,9 @@ fn replies(endpoint: Endpoint, ok: &'static str) -> Vec<DocumentedReply> {
         | Endpoint::ApprovalShow
         | Endpoint::ReceiptShow
         | Endpoint::Events
-        | Endpoint::Attestation => {}
+        | Endpoint::Attestation
+        | Endpoint::Audit
+        | Endpoint::AuditVerification => {}
     }
     replies.push(("default", "A problem.", "application/problem+json", named::<body::Problem>()));
     replies
@@ -237,6 +252,8 @@ fn reply_schema(endpoint: Endpoint) -> RefOr<Schema> {
         Endpoint::SessionAct | Endpoint::ProviderAct | Endpoint::ReceiptShow => named::<body::Receipt>(),
         Endpoint::Events => named::<body::EventPage>(),
         Endpoint::Attestation => named::<body::Attestation>(),
+        Endpoint::Audit => named::<body::AuditPage>(),
+        Endpoint::AuditVerification => named::<body::AuditVerification>(),
     }
 }
 
@@ -258,7 +275,7 @@ fn parameters(endpoint: Endpoint) -> Vec<Parameter> {
             parameter(name, ParameterIn::Path, path_text(name), schema)
         })
         .collect();
-    parameters.extend(endpoint.query_names().iter().map(|name| query_parameter(name)));
+    parameters.extend(endpoint.query_names().iter().map(|name| query_parameter(endpoint, name)));
     match endpoint {
         Endpoint::SessionAct | Endpoint::ProviderAct => parameters.push(parameter(
             "Idempotency-Key",
@@ -286,7 +303,9 @@ fn parameters(endpoint: Endpoint) -> Vec<Parameter> {
         | Endpoint::ApprovalList
         | Endpoint::ApprovalShow
         | Endpoint::ReceiptShow
-        | Endpoint::Attestation => {}
+        | Endpoint::Attestation
+        | Endpoint::Audit
+        | Endpoint::AuditVerification => {}
     }
     parameters
 }
@@ -299,13 +318,20 @@ fn path_text(name: &str) -> &'static str {
     }
 }
 
-fn query_parameter(name: &str) -> Parameter {
+fn query_parameter(endpoint: Endpoint, name: &str) -> Parameter {
     let number = |least: u64, greatest: u64| {
         let bound = |number: u64| u32::try_from(number).map_or(f64::MAX, f64::from);
         ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(bound(least))).maximum(Some(bound(greatest)))
     };
     let flag = || ObjectBuilder::new().schema_type(Type::Boolean);
     let (text, schema) = match name {
+        "after" if endpoint == Endpoint::Audit => (
+            "Number after which to read; from the first link when absent.",
+            number(0, AUDIT_AFTER_MAX).default(Some(0.into())),
+        ),
+        "limit" if endpoint == Endpoint::Audit => {
+            ("Most links of a page.", number(1, AUDIT_LIMIT_MAX).default(Some(AUDIT_LIMIT_DEFAULT.into())))
+        }
         "after" => {
             ("Cursor after which to read; from the beginning when absent.", string().max_length(Some(CURSOR_MAX_BYTES)))
         }

@@ -42,6 +42,10 @@ pub enum Endpoint {
     Events,
     /// The signed word on canaries.
     Attestation,
+    /// Links of the chain of receipts.
+    Audit,
+    /// A walk along the whole chain.
+    AuditVerification,
 }
 
 /// What a caller must hold.
@@ -77,7 +81,7 @@ pub enum NoRoute {
 
 impl Endpoint {
     /// Every endpoint, in the order of the description.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 20] = [
         Self::Healthz,
         Self::Readyz,
         Self::OpenApi,
@@ -96,6 +100,8 @@ impl Endpoint {
         Self::ReceiptShow,
         Self::Events,
         Self::Attestation,
+        Self::Audit,
+        Self::AuditVerification,
     ];
 
     /// Its method.
@@ -114,7 +120,9 @@ impl Endpoint {
             | Self::ApprovalShow
             | Self::ReceiptShow
             | Self::Events
-            | Self::Attestation => Method::GET,
+            | Self::Attestation
+            | Self::Audit
+            | Self::AuditVerification => Method::GET,
             Self::SessionCreate | Self::SessionAttach | Self::SessionAct | Self::ProviderAct => Method::POST,
             Self::SessionClose => Method::DELETE,
         }
@@ -140,6 +148,8 @@ impl Endpoint {
             Self::ReceiptShow => "/v1/actions/{client_action_id}",
             Self::Events => "/v1/sessions/{session_id}/events",
             Self::Attestation => "/v1/sessions/{session_id}/attestation",
+            Self::Audit => "/v1/audit",
+            Self::AuditVerification => "/v1/audit/verification",
         }
     }
 
@@ -157,7 +167,9 @@ impl Endpoint {
             | Self::ApprovalShow
             | Self::ReceiptShow
             | Self::Events
-            | Self::Attestation => Access::Role(Role::Observer),
+            | Self::Attestation
+            | Self::Audit
+            | Self::AuditVerification => Access::Role(Role::Observer),
             Self::SessionCreate | Self::SessionAttach | Self::SessionClose => Access::Role(Role::Operator),
             Self::SessionAct | Self::ProviderAct => Access::ByOperation,
         }
@@ -176,6 +188,7 @@ impl Endpoint {
             Self::ApprovalShow => &["full"],
             Self::SessionClose => &["delete"],
             Self::Events => &["after", "limit", "wait_ms"],
+            Self::Audit => &["after", "limit"],
             Self::Healthz
             | Self::Readyz
             | Self::OpenApi
@@ -190,7 +203,8 @@ impl Endpoint {
             | Self::SessionAct
             | Self::ProviderAct
             | Self::ReceiptShow
-            | Self::Attestation => &[],
+            | Self::Attestation
+            | Self::AuditVerification => &[],
         }
     }
 }
@@ -224,6 +238,8 @@ fn at_path(segments: &[&str]) -> Option<(&'static [Endpoint], PathParameters)> {
         ["v1", "status"] => (&[E::Status], none),
         ["v1", "probe"] => (&[E::Probe], none),
         ["v1", "catalog"] => (&[E::Catalog], none),
+        ["v1", "audit"] => (&[E::Audit], none),
+        ["v1", "audit", "verification"] => (&[E::AuditVerification], none),
         ["v1", "actions"] => (&[E::ProviderAct], none),
         ["v1", "actions", id] => {
             (&[E::ReceiptShow], PathParameters { client_action_id: Some((*id).to_owned()), ..none })

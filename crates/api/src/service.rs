@@ -12,6 +12,7 @@ use session::view::Caller;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::AbortHandle;
 
+use crate::attempt::Attempt;
 use crate::backend::Backend;
 use crate::limits::Limits;
 use crate::query::Query;
@@ -33,6 +34,7 @@ pub(crate) struct Exchange<'a, B> {
     pub(crate) service: &'a Arc<Service<B>>,
     pub(crate) endpoint: Endpoint,
     pub(crate) caller: Caller,
+    pub(crate) attempt: &'a Attempt,
     pub(crate) parameters: PathParameters,
     pub(crate) query: Query,
     pub(crate) parts: Parts,
@@ -121,9 +123,11 @@ impl<B: Backend> Service<B> {
         };
         let name = caller.name.clone();
         let session_id = parameters.session_id.clone();
+        let attempt = Attempt::default();
         let result = match self.admit(endpoint, &caller, &parts) {
             Ok(query) => {
-                let exchange = Exchange { service: &self, endpoint, caller, parameters, query, parts, body };
+                let exchange =
+                    Exchange { service: &self, endpoint, caller, attempt: &attempt, parameters, query, parts, body };
                 resource::respond(exchange).await
             }
             Err(refusal) => Err(refusal),
@@ -131,6 +135,10 @@ impl<B: Backend> Service<B> {
         let reply = match result {
             Ok(reply) => reply,
             Err(refusal) => {
+                if endpoint.mutates() {
+                    let refused = attempt.refused(endpoint, &name, session_id.as_deref(), refusal.code);
+                    self.backend.note_refusal(refused).await;
+                }
                 // After a conflict the client decides again, on the generation that holds now.
                 let helps = refusal.code.http_status() == 409;
                 let generation = session_id.filter(|_| helps).and_then(|id| self.backend.generation(&id));

@@ -3,8 +3,8 @@
 use rules::refusal::Refusal;
 use session::Supervisor;
 use session::view::{
-    ActionRequest, Approval, AttachSession, Attestation, Caller, CreateSession, EventPage, ProbeView, Readiness,
-    ReceiptView, SessionSnapshot, SessionSummary, StatusView,
+    ActionRequest, Approval, AttachSession, Attestation, AuditPage, Caller, CreateSession, EventPage, ProbeView,
+    Readiness, ReceiptView, RefusedRequest, SessionSnapshot, SessionSummary, StatusView, Verification,
 };
 
 use crate::backend::Backend;
@@ -30,8 +30,8 @@ impl Backend for Supervisor {
         Supervisor::probe(self).await
     }
 
-    async fn sessions(&self) -> Vec<SessionSummary> {
-        Supervisor::sessions(self).await
+    async fn sessions(&self) -> Result<Vec<SessionSummary>, Refusal> {
+        Ok(Supervisor::sessions(self).await)
     }
 
     async fn create_session(
@@ -88,5 +88,17 @@ impl Backend for Supervisor {
 
     async fn attestation(&self, session_id: &str) -> Result<Attestation, Refusal> {
         Supervisor::attestation(self, session_id).await
+    }
+
+    async fn audit(&self, after: u64, limit: usize) -> Result<AuditPage, Refusal> {
+        Supervisor::audit(self, after, limit).await
+    }
+
+    async fn verify_audit(&self) -> Result<Verification, Refusal> {
+        Supervisor::verify_audit(self).await
+    }
+
+    async fn note_refusal(&self, refused: RefusedRequest) {
+        Supervisor::note_refusal(self, refused).await;
     }
 }

@@ -41,6 +41,6 @@ fn every_refusal_has_its_exit_code() {
          tool_not_configured hooks_present mcp_present plugins_present profile_mismatch workspace_content \
          workspace_outside_roots workspace_not_local workspace_mismatch unreviewed_action confinement_too_weak \
          server_not_installed server_start_failed server_crash_looping server_unavailable \
-         configuration_invalid"
+         configuration_invalid records_checking ledger_damaged disk_full records_read_only"
     );
 }

@@ -49,7 +49,9 @@ fn granted(endpoint: Endpoint) -> (String, Option<String>, u16) {
         | Endpoint::Status
         | Endpoint::Probe
         | Endpoint::Catalog
-        | Endpoint::SessionList => get(endpoint.template()),
+        | Endpoint::SessionList
+        | Endpoint::Audit
+        | Endpoint::AuditVerification => get(endpoint.template()),
     }
 }
 
@@ -242,4 +244,63 @@ async fn a_panic_is_a_500_and_the_next_request_is_served() {
     assert!(!String::from_utf8_lossy(&reply.body).contains("controller"));
     connection.write(&Request::get("/v1/status").bytes()).await;
     assert_eq!(connection.reply(false).await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn a_refused_change_is_entered_with_what_was_found_valid_and_a_refused_read_is_not() {
+    let running = Running::start(Limits::default());
+    let post = |path: &str, body: String| {
+        let path = path.to_owned();
+        let running = &running;
+        async move {
+            let mut request = Request::get(&path).method("POST");
+            request.body = Some(&body);
+            assert!(running.send(&request).await.status >= 400);
+        }
+    };
+    post(&session("/actions"), prompt("stale")).await;
+    let unknown = json!({"operation_id": "session.explode", "input": {}, "client_action_id": "a2"});
+    post(&session("/actions"), unknown.to_string()).await;
+    post("/v1/sessions/nonsense/actions", prompt("x")).await;
+    post("/v1/actions", "{".to_owned()).await;
+    let bad_key = json!({"operation_id": "session.resume", "input": {}, "client_action_id": "a b"});
+    post(&session("/actions"), bad_key.to_string()).await;
+    assert_eq!(running.send(&Request::get("/v1/actions/a9")).await.status, 404);
+    let mut stranger = Request::get("/v1/actions").method("POST").token(Some("nobody"));
+    stranger.body = Some("{}");
+    assert_eq!(running.send(&stranger).await.status, 401);
+    let entered: Vec<_> = running
+        .fake
+        .refused()
+        .into_iter()
+        .map(|one| (one.request, one.caller, one.session_id, one.operation_id, one.client_action_id, one.code.as_str()))
+        .collect();
+    let on_session = "POST /v1/sessions/{session_id}/actions".to_owned();
+    let (owner, here) = ("owner".to_owned(), Some(SESSION.to_owned()));
+    let prompt = Some("session.prompt.send".to_owned());
+    let key = |id: &str| Some(id.to_owned());
+    assert_eq!(
+        entered,
+        [
+            (on_session.clone(), owner.clone(), here.clone(), prompt, key("a1"), "generation_stale"),
+            (on_session.clone(), owner.clone(), here.clone(), None, key("a2"), "unknown_operation"),
+            (on_session.clone(), owner.clone(), None, None, None, "invalid_value"),
+            ("POST /v1/actions".to_owned(), owner.clone(), None, None, None, "malformed_json"),
+            (on_session, owner, here, None, None, "invalid_value"),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn the_chain_is_read_within_bounds() {
+    let running = Running::start(Limits::default());
+    let page = running.send(&Request::get("/v1/audit?after=7&limit=500")).await;
+    assert_eq!((page.status, &page.json()["next_after"]), (200, &json!(8)));
+    assert_eq!(running.send(&Request::get("/v1/audit")).await.status, 200);
+    for bad in ["limit=0", "limit=501", "after=-1", "after=1000000000", "wait_ms=1"] {
+        assert_eq!(running.send(&Request::get(&format!("/v1/audit?{bad}"))).await.status, 422, "{bad}");
+    }
+    assert_eq!(running.fake.calls(), ["audit 7 500", "audit 0 100"]);
+    let found = running.send(&Request::get("/v1/audit/verification")).await.json();
+    assert_eq!((&found["intact"], &found["broken"]["n"]), (&json!(false), &json!(3)));
 }

@@ -1,5 +1,6 @@
 //! What may be typed: every command, its arguments and their bounds.
 
+mod audit;
 mod client;
 mod values;
 
@@ -9,6 +10,7 @@ use std::path::PathBuf;
 use api_types::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
+pub use audit::{AuditArgs, AuditCommand, LedgerCommand};
 pub use client::{
     AcknowledgeArgs, ApproveArgs, AttachArgs, ClientCommand, CloseArgs, EventsArgs, FollowArgs, ForkArgs, ModelArgs,
     OnPending, PromptArgs, RejectArgs, RewindArgs, SessionCommand, StartArgs, TitleArgs,
@@ -69,7 +71,7 @@ impl Cli {
     }
 }
 
-/// Every command. The binary carries out the first four; [`crate::client::run`] the rest.
+/// Every command. The binary carries out the first ones; [`crate::client::run`] the rest.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// The whole job with a scripted model: no configuration, no account
@@ -81,6 +83,11 @@ pub enum Command {
     Server(ServerCommand),
     /// Check the machine, the configuration, the install and the daemon; each finding with its remedy
     Doctor(DoctorArgs),
+    /// List or verify the chain of receipts, through the daemon or, when none runs, in the file itself
+    Audit(AuditArgs),
+    /// Deal with a damaged ledger
+    #[command(subcommand, arg_required_else_help = false)]
+    Ledger(LedgerCommand),
     /// A command for a running daemon.
     #[command(flatten)]
     Client(ClientCommand),

@@ -137,6 +137,9 @@ fn hint(code: &str) -> Option<String> {
         "unauthenticated" => {
             "the token is not one of this daemon's: check --token-file, GATEPOST_TOKEN_FILE and --state-dir"
         }
+        "records_checking" => "the daemon checks its records: try again shortly",
+        "ledger_damaged" => "`gatepost status` has the remedy; nothing is done until then",
+        "disk_full" => "free some space; nothing was half written",
         "not_permitted" => "use a token with the role that is needed (--token-file)",
         "session_not_found" => "`gatepost session list` shows the sessions",
         "action_not_found" => "the id must be whole; an action that was refused before it began leaves no receipt",

@@ -1,6 +1,7 @@
 //! The command line of gatepost: what may be typed, and the client half of it, which talks to the daemon over its Unix socket.
 //!
-//! The binary parses with [`parse`], matches on [`Command`], carries out `demo`, `serve`, `server` and `doctor` itself, and hands a
+//! The binary parses with [`parse`], matches on [`Command`], carries out `demo`, `serve`, `server`, `doctor`, `audit` and
+//! `ledger` itself, and hands a
 //! [`ClientCommand`] to [`client::run`].
 //!
 //! # Output
@@ -22,11 +23,25 @@ pub mod sanitize;
 mod token;
 mod transport;
 
-pub use args::{Cli, ClientCommand, Command, DemoArgs, DoctorArgs, ServeArgs, ServerCommand};
+pub use args::{
+    AuditArgs, AuditCommand, Cli, ClientCommand, Command, DemoArgs, DoctorArgs, LedgerCommand, ServeArgs, ServerCommand,
+};
 pub use client::{ClientContext, Console};
 pub use daemon::Daemon;
 pub use failure::{Failure, conclude};
 pub use parse::{ParseOutcome, parse};
+
+/// Links of the chain of receipts, a line each.
+#[must_use]
+pub fn show_audit(page: &api_types::AuditPage) -> String {
+    render::audit::page(page)
+}
+
+/// What a verification of the chain of receipts found, when nothing is wrong.
+#[must_use]
+pub fn show_verification(verification: &api_types::AuditVerification) -> String {
+    render::audit::verification(verification)
+}
 
 /// A pending batch as `gatepost approvals` shows it to a person: the whole of it, with nothing in it that could act on a terminal.
 #[must_use]

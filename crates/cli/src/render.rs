@@ -1,6 +1,7 @@
 //! Replies as text for people. Every string of a reply is made visible (`sanitize`) here, on its way into the text.
 
 pub(crate) mod approval;
+pub(crate) mod audit;
 pub(crate) mod block;
 pub(crate) mod event;
 pub(crate) mod receipt;

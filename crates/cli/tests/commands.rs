@@ -21,7 +21,7 @@ fn status_value(state: &str) -> Value {
             "pid": 77, "canaries": [{"canary": "policy", "scope": "session", "passed": false, "code": "policy_weak", "detail": "it was \u{1b}[32mfine"}],
             "reason": {"code": "canary_failed", "detail": "policy"}}],
         "sessions": [summary(S1, "first")], "confinement_level": "weak", "confinement_missing": ["landlock"],
-        "findings": [{"code": "policy_weak", "detail": "weak", "remedy": "mend it"}]})
+        "findings": [{"code": "policy_weak", "detail": "weak", "remedy": "mend it"}], "notes": ["the journal was set aside"]})
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn the_owner_token_goes_with_every_request() {
 
 #[test]
 fn status_says_it_all_by_its_exit_code() {
-    for (state, exit) in [("ready", 0), ("degraded", 4), ("blocked", 4)] {
+    for (state, exit) in [("ready", 0), ("degraded", 4), ("blocked", 4), ("starting", 4)] {
         let fake = Fake::start().on("GET /v1/status", [ok(status_value(state))]);
         let (code, object) = fake.run_json(&["status"]);
         assert_eq!((code, &object["state"]), (exit, &json!(state)));

@@ -1,11 +1,14 @@
-//! The gatepost program: parses, then carries out `demo`, `serve`, `server` and `doctor` itself and hands every other
+//! The gatepost program: parses, then carries out `demo`, `serve`, `server`, `doctor`, `audit` and `ledger` itself and hands every other
 //! command to the command line's client.
 //!
 //! A library, so that tests can link the same daemon with a guard taken out. The shipped binary is `main.rs`, which takes
 //! out nothing.
 
+mod audit;
+mod clock;
 mod demo;
 mod doctor;
+mod ledger;
 mod notary;
 mod places;
 mod progress;
@@ -58,6 +61,8 @@ fn dispatch(cli: &Cli, places: &Places, in_force: ContractInForce, watch: &Watch
         Command::Serve(args) => conclude(cli, &serve::run(places, args, in_force, watch)),
         Command::Server(command) => conclude(cli, &server::run(places, command, look(cli))),
         Command::Doctor(args) => conclude(cli, &doctor::run(places, args, look(cli))),
+        Command::Audit(args) => conclude(cli, &audit::run(places, args, look(cli))),
+        Command::Ledger(command) => conclude(cli, &ledger::run(places, command, look(cli))),
     }
 }
 

@@ -229,6 +229,14 @@ refusal_codes! {
     ConfigurationInvalid "configuration_invalid" 503 No;
     /// The daemon is stopping.
     ShuttingDown "shutting_down" 503 Later;
+    /// The daemon has begun and checks its records.
+    RecordsChecking "records_checking" 503 Later;
+    /// The ledger is damaged, or its chain of receipts is broken.
+    LedgerDamaged "ledger_damaged" 503 No;
+    /// No space is left for the daemon's records.
+    DiskFull "disk_full" 503 Later;
+    /// The daemon's records, or their directory, are read-only.
+    RecordsReadOnly "records_read_only" 503 No;
     /// The daemon's records cannot be written.
     StoreFailed "store_failed" 500 Later;
     /// The daemon met something it should not have.

@@ -7,6 +7,8 @@ use rules::refusal::{Refusal, RefusalCode};
 /// A place in the journal of one session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cursor {
+    /// Of the journal's file: another one began all its epochs anew.
+    pub(crate) lineage: u64,
     pub(crate) epoch: u64,
     pub(crate) seq: u64,
 }
@@ -23,7 +25,7 @@ pub(crate) enum Given {
 impl Cursor {
     /// The text that clients carry.
     pub(crate) fn encode(self, session_id: &str) -> String {
-        URL_SAFE_NO_PAD.encode(format!("1:{session_id}:{}:{}", self.epoch, self.seq))
+        URL_SAFE_NO_PAD.encode(format!("2:{session_id}:{}:{}:{}", self.lineage, self.epoch, self.seq))
     }
 
     /// Reads a client's text.
@@ -35,10 +37,15 @@ impl Cursor {
         let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| invalid())?;
         let decoded = String::from_utf8(bytes).map_err(|_| invalid())?;
         let parts: Vec<&str> = decoded.split(':').collect();
-        let ["1", id, epoch, seq] = parts.as_slice() else { return Err(invalid()) };
-        let epoch: u64 = epoch.parse().map_err(|_| invalid())?;
-        let seq: u64 = seq.parse().map_err(|_| invalid())?;
-        Ok(if *id == session_id { Given::Own(Self { epoch, seq }) } else { Given::Foreign })
+        let (id, lineage, epoch, seq) = match parts.as_slice() {
+            // Given out before files had a number.
+            ["1", id, epoch, seq] => (id, &"0", epoch, seq),
+            ["2", id, lineage, epoch, seq] => (id, lineage, epoch, seq),
+            _ => return Err(invalid()),
+        };
+        let number = |digits: &str| digits.parse::<u64>().map_err(|_| invalid());
+        let cursor = Self { lineage: number(lineage)?, epoch: number(epoch)?, seq: number(seq)? };
+        Ok(if *id == session_id { Given::Own(cursor) } else { Given::Foreign })
     }
 }
 
@@ -48,13 +55,19 @@ mod tests {
 
     #[test]
     fn what_was_given_out_is_read_back() {
-        let cursor = Cursor { epoch: 2, seq: 41 };
+        let cursor = Cursor { lineage: 7, epoch: 2, seq: 41 };
         assert_eq!(Cursor::decode("s", &cursor.encode("s")).unwrap(), Given::Own(cursor));
     }
 
     #[test]
+    fn a_cursor_of_before_there_were_lineages_has_none() {
+        let old = URL_SAFE_NO_PAD.encode("1:s:2:41");
+        assert_eq!(Cursor::decode("s", &old).unwrap(), Given::Own(Cursor { lineage: 0, epoch: 2, seq: 41 }));
+    }
+
+    #[test]
     fn a_cursor_of_another_session_is_foreign() {
-        let text = Cursor { epoch: 1, seq: 1 }.encode("other");
+        let text = Cursor { lineage: 7, epoch: 1, seq: 1 }.encode("other");
         assert_eq!(Cursor::decode("s", &text).unwrap(), Given::Foreign);
     }
 
@@ -66,6 +79,8 @@ mod tests {
             "!!",
             &URL_SAFE_NO_PAD.encode("1:s:1"),
             &URL_SAFE_NO_PAD.encode("2:s:1:1"),
+            &URL_SAFE_NO_PAD.encode("2:s:-1:1:1"),
+            &URL_SAFE_NO_PAD.encode("3:s:1:1:1"),
             &URL_SAFE_NO_PAD.encode("1:s:-1:1"),
         ] {
             assert_eq!(Cursor::decode("s", text).unwrap_err().code, RefusalCode::CursorInvalid, "{text}");

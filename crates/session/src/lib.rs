@@ -6,6 +6,7 @@
 
 mod act;
 mod attestation;
+mod audit;
 mod bind;
 mod changes;
 mod clock;
@@ -34,5 +35,6 @@ mod upstream;
 pub mod view;
 mod workspace;
 
-pub use shared::Dependencies;
-pub use supervisor::Supervisor;
+pub use shared::{Dependencies, OpenRecords};
+pub use status::confinement_missing;
+pub use supervisor::{Supervisor, owner};

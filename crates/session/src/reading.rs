@@ -45,9 +45,9 @@ impl Supervisor {
         let found = self.shared().records.journal(move |journal| find(journal, &id, given, limit)).await?;
         let Found { events, from, head, reason } = found;
         let session_id = session.id().as_str();
-        let last = events.last().map_or(from, |event| Cursor { epoch: event.epoch, seq: event.seq });
+        let last = events.last().map_or(from, |event| Cursor { epoch: event.epoch, seq: event.seq, ..from });
         Ok(EventPage {
-            events: events.into_iter().map(view).collect(),
+            events: events.into_iter().map(|event| view(event, from.lineage)).collect(),
             next_cursor: last.encode(session_id),
             resync: reason.map(|reason| Resync { reason: reason.to_owned(), first_cursor: head.encode(session_id) }),
         })
@@ -56,8 +56,9 @@ impl Supervisor {
     /// Where the event stream of a session stands.
     pub(crate) async fn head_cursor(&self, session: &Session) -> Result<String, Refusal> {
         let id = session.id().as_str().to_owned();
-        let head = self.shared().records.journal(move |journal| journal.head(&id)).await?;
-        Ok(Cursor { epoch: head.epoch, seq: head.seq }.encode(session.id().as_str()))
+        let read = move |journal: &Journal| Ok((journal.lineage(), journal.head(&id)?));
+        let (lineage, head) = self.shared().records.journal(read).await?;
+        Ok(Cursor { lineage, epoch: head.epoch, seq: head.seq }.encode(session.id().as_str()))
     }
 }
 
@@ -73,12 +74,15 @@ struct Found {
 }
 
 fn find(journal: &Journal, id: &str, given: Option<Given>, limit: usize) -> Result<Found, StoreError> {
+    let lineage = journal.lineage();
     let place = move |head: &Head| {
-        let first = Cursor { epoch: head.epoch, seq: head.first_seq.saturating_sub(1) };
+        let first = Cursor { lineage, epoch: head.epoch, seq: head.first_seq.saturating_sub(1) };
         let (from, reason) = match given {
             None => (first, None),
             Some(Given::Foreign) => (first, Some("foreign_cursor")),
-            Some(Given::Own(cursor)) if cursor.epoch != head.epoch => (first, Some("epoch_changed")),
+            Some(Given::Own(cursor)) if (cursor.lineage, cursor.epoch) != (lineage, head.epoch) => {
+                (first, Some("epoch_changed"))
+            }
             Some(Given::Own(cursor)) if cursor.seq > head.seq => (first, Some("cursor_ahead")),
             Some(Given::Own(cursor)) if cursor.seq < first.seq => (first, Some("events_expired")),
             Some(Given::Own(cursor)) => (cursor, None),
@@ -89,9 +93,9 @@ fn find(journal: &Journal, id: &str, given: Option<Given>, limit: usize) -> Resu
     Ok(Found { events, from, head, reason })
 }
 
-fn view(record: EventRecord) -> EventView {
+fn view(record: EventRecord, lineage: u64) -> EventView {
     EventView {
-        cursor: Cursor { epoch: record.epoch, seq: record.seq }.encode(&record.session_id),
+        cursor: Cursor { lineage, epoch: record.epoch, seq: record.seq }.encode(&record.session_id),
         seq: record.seq,
         session_id: record.session_id,
         event_id: record.event_id,
@@ -128,7 +132,7 @@ mod tests {
                 }
             });
             while !raising.is_finished() {
-                let old = Some(Given::Own(Cursor { epoch: 1, seq: 2 }));
+                let old = Some(Given::Own(Cursor { lineage: journal.lineage(), epoch: 1, seq: 2 }));
                 let found = find(&journal, "s", old, 10).unwrap();
                 assert!(found.events.len() == 2 || found.from.epoch == 1, "{:?}", found.from);
             }

@@ -6,7 +6,7 @@ use rules::passage::{Kind, Passage, Side, Watch};
 use rules::receipt::{self, Unfinished};
 use rules::refusal::{Refusal, RefusalCode};
 use serde_json::Value;
-use store::{Journal, Ledger, ReceiptRecord, ReceiptState, StepRecord, StepState, StoreError};
+use store::{Journal, Ledger, ReceiptRecord, ReceiptState, StepRecord, StepState, StoreError, Trouble};
 
 use crate::clock;
 use crate::view::{ReceiptStep, ReceiptView};
@@ -30,7 +30,7 @@ impl Records {
         work: impl FnOnce(&Ledger) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, Refusal> {
         let ledger = Arc::clone(&self.ledger);
-        settle(tokio::task::spawn_blocking(move || work(&ledger)).await)
+        settle(tokio::task::spawn_blocking(move || work(&ledger)).await, RefusalCode::LedgerDamaged)
     }
 
     /// Runs blocking work on the journal.
@@ -39,7 +39,7 @@ impl Records {
         work: impl FnOnce(&Journal) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, Refusal> {
         let journal = Arc::clone(&self.journal);
-        settle(tokio::task::spawn_blocking(move || work(&journal)).await)
+        settle(tokio::task::spawn_blocking(move || work(&journal)).await, RefusalCode::StoreFailed)
     }
 
     /// A write to the ledger, of that name where it is watched: durable once this answers.
@@ -80,11 +80,24 @@ impl Records {
     }
 }
 
-fn settle<T>(joined: Result<Result<T, StoreError>, tokio::task::JoinError>) -> Result<T, Refusal> {
+fn settle<T>(
+    joined: Result<Result<T, StoreError>, tokio::task::JoinError>,
+    damaged: RefusalCode,
+) -> Result<T, Refusal> {
     match joined {
         Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) => Err(Refusal::new(RefusalCode::StoreFailed, error.to_string())),
+        Ok(Err(error)) => Err(Refusal::new(code_of(&error, damaged), error.to_string())),
         Err(error) => Err(Refusal::new(RefusalCode::Internal, error.to_string())),
+    }
+}
+
+/// The code of a record that could not be read or written.
+fn code_of(error: &StoreError, damaged: RefusalCode) -> RefusalCode {
+    match error.trouble() {
+        Trouble::Damaged => damaged,
+        Trouble::DiskFull => RefusalCode::DiskFull,
+        Trouble::NotWritable => RefusalCode::RecordsReadOnly,
+        Trouble::InUse | Trouble::Other => RefusalCode::StoreFailed,
     }
 }
 

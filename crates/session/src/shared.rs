@@ -24,10 +24,6 @@ pub struct Dependencies {
     pub contract: &'static Contract,
     /// Starts servers.
     pub spawner: Spawner,
-    /// Receipts, sessions, accepts.
-    pub ledger: store::Ledger,
-    /// Events.
-    pub journal: store::Journal,
     /// Key of what the servers store; made once.
     pub secret_key: Arc<Secret>,
     /// The owner's token.
@@ -44,6 +40,17 @@ pub struct Dependencies {
     pub watch: Watch,
 }
 
+/// The durable records, opened and checked.
+#[derive(Debug, Clone)]
+pub struct OpenRecords {
+    /// Receipts, sessions, accepts, and their chain.
+    pub ledger: store::Ledger,
+    /// Events.
+    pub journal: store::Journal,
+    /// What happened when they were opened that a person should know.
+    pub notes: Vec<String>,
+}
+
 /// [`Dependencies`], arranged for sharing.
 pub(crate) struct Shared {
     pub(crate) settings: Settings,
@@ -51,6 +58,7 @@ pub(crate) struct Shared {
     pub(crate) contract: &'static Contract,
     pub(crate) spawner: Spawner,
     pub(crate) records: Records,
+    pub(crate) notes: Vec<String>,
     pub(crate) secret_key: Arc<Secret>,
     pub(crate) owner_token: Arc<Secret>,
     pub(crate) model_key: Option<Arc<Secret>>,
@@ -83,13 +91,14 @@ impl Shared {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).remove(session_id);
     }
 
-    pub(crate) fn new(from: Dependencies) -> Self {
+    pub(crate) fn new(from: Dependencies, records: OpenRecords) -> Self {
         Self {
             settings: from.settings,
             install_dir: from.install_dir,
             contract: from.contract,
             spawner: from.spawner,
-            records: Records::new(from.ledger, from.journal, from.watch.clone()),
+            notes: records.notes,
+            records: Records::new(records.ledger, records.journal, from.watch.clone()),
             secret_key: from.secret_key,
             owner_token: from.owner_token,
             model_key: from.model_key,

@@ -32,8 +32,9 @@ impl Supervisor {
             servers,
             sessions,
             confinement_level: CONFINEMENT_LEVEL.to_owned(),
-            confinement_missing: missing(),
+            confinement_missing: confinement_missing(),
             findings,
+            notes: self.shared().notes.clone(),
         }
     }
 
@@ -103,8 +104,9 @@ impl Supervisor {
     }
 }
 
-/// What the level lacks.
-fn missing() -> Vec<String> {
+/// What the level of confinement lacks, in words.
+#[must_use]
+pub fn confinement_missing() -> Vec<String> {
     [
         "The agent's processes are not confined: they run as this user, and can read its files and reach its sockets.",
         "An approved command that looks for gatepost's owner token can find it in the state directory.",

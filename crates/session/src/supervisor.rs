@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use host::Secret;
 use host::secret::constant_time_eq;
 use rules::approval::Detail;
 use rules::refusal::{Refusal, RefusalCode};
@@ -11,12 +12,19 @@ use rules::role::{Role, Roles, authorize};
 
 use crate::servers::Servers;
 use crate::session::{Returning, Session};
-use crate::shared::{Dependencies, Shared};
+use crate::shared::{Dependencies, OpenRecords, Shared};
 use crate::view::{Approval, Attestation, Caller, Readiness, ReceiptView, SessionSnapshot, SessionSummary};
 use crate::{records, workspace};
 
 /// Name under which the owner's token acts.
 const OWNER: &str = "owner";
+
+/// The owner, when this is the owner's token; compared in constant time.
+#[must_use]
+pub fn owner(token: &Secret, bearer: &str) -> Option<Caller> {
+    constant_time_eq(token.expose().as_bytes(), bearer.as_bytes())
+        .then(|| Caller { name: OWNER.to_owned(), roles: Roles::OWNER })
+}
 
 /// The controller. Cheap to clone.
 #[derive(Clone)]
@@ -29,6 +37,8 @@ pub(crate) struct Inner {
     pub(crate) servers: Arc<Servers>,
     /// Keys whose first call has no durable intent yet.
     pub(crate) claimed: Mutex<HashSet<String>>,
+    /// Held while the chain of receipts is walked.
+    pub(crate) verifying: tokio::sync::Mutex<()>,
     stopping: std::sync::atomic::AtomicBool,
 }
 
@@ -38,14 +48,15 @@ impl Supervisor {
     ///
     /// # Errors
     /// When the ledger cannot be read.
-    pub async fn start(dependencies: Dependencies) -> Result<Self, Refusal> {
-        let shared = Arc::new(Shared::new(dependencies));
+    pub async fn start(dependencies: Dependencies, records: OpenRecords) -> Result<Self, Refusal> {
+        let shared = Arc::new(Shared::new(dependencies, records));
         let servers = Servers::new(&shared);
         let supervisor = Self {
             inner: Arc::new(Inner {
                 shared,
                 servers: Arc::clone(&servers),
                 claimed: Mutex::new(HashSet::new()),
+                verifying: tokio::sync::Mutex::new(()),
                 stopping: std::sync::atomic::AtomicBool::new(false),
             }),
         };
@@ -99,9 +110,7 @@ impl Supervisor {
     /// Who holds this token, if anyone does.
     #[must_use]
     pub fn authenticate(&self, bearer: &str) -> Option<Caller> {
-        let token = self.shared().owner_token.expose();
-        constant_time_eq(token.as_bytes(), bearer.as_bytes())
-            .then(|| Caller { name: OWNER.to_owned(), roles: Roles::OWNER })
+        owner(&self.shared().owner_token, bearer)
     }
 
     /// Whether a session could be taken.

@@ -1,5 +1,7 @@
 //! What the controller says of itself and of its sessions: plain data, turned into reply bodies by `api`.
 
+mod audit;
+
 use std::collections::BTreeMap;
 
 use rules::canary::CanaryResult;
@@ -8,6 +10,8 @@ use rules::operation::OperationId;
 use rules::refusal::{Refusal, RefusalCode};
 use rules::role::Roles;
 use serde_json::Value;
+
+pub use audit::{AuditEntry, AuditPage, BrokenLink, RefusedRequest, Verification};
 
 /// Who asks: a name for the record, and what it may do.
 #[derive(Debug, Clone)]
@@ -323,7 +327,7 @@ pub struct ServerView {
 /// One look at everything.
 #[derive(Debug, Clone)]
 pub struct StatusView {
-    /// `ready`, `degraded` or `blocked`.
+    /// `ready`, `degraded`, `blocked` or `starting`.
     pub state: String,
     /// Version of gatepost.
     pub gatepost_version: String,
@@ -343,6 +347,8 @@ pub struct StatusView {
     pub confinement_missing: Vec<String>,
     /// What is wrong, each with its remedy.
     pub findings: Vec<Finding>,
+    /// What happened at the start that a person should know, and that needs no remedy.
+    pub notes: Vec<String>,
 }
 
 /// Something wrong and what to do.

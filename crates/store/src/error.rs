@@ -127,7 +127,46 @@ pub enum StoreError {
     },
 }
 
+/// What an error says of a file, where that decides what happens next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trouble {
+    /// It is damaged, or none of ours.
+    Damaged,
+    /// No room is left for it.
+    DiskFull,
+    /// It cannot be written.
+    NotWritable,
+    /// Someone else has it open.
+    InUse,
+    /// Anything else.
+    Other,
+}
+
 impl StoreError {
+    /// What it says of the file.
+    #[must_use]
+    pub fn trouble(&self) -> Trouble {
+        match self {
+            Self::Damaged { .. } => Trouble::Damaged,
+            Self::DiskFull { .. } => Trouble::DiskFull,
+            Self::NotWritable { .. } => Trouble::NotWritable,
+            Self::InUse { .. } => Trouble::InUse,
+            Self::AlreadyExists { .. }
+            | Self::NotFound { .. }
+            | Self::Conflict { .. }
+            | Self::AcceptAlreadySent { .. }
+            | Self::OutOfRange { .. }
+            | Self::Unsafe { .. }
+            | Self::NewerVersion { .. }
+            | Self::TooLarge
+            | Self::Overloaded { .. }
+            | Self::TimedOut { .. }
+            | Self::Stopped
+            | Self::Io { .. }
+            | Self::Database { .. } => Trouble::Other,
+        }
+    }
+
     /// Damage of a file that the caller of the statement fills in.
     pub(crate) fn damaged(reason: impl Into<String>) -> Self {
         Self::Damaged { path: PathBuf::new(), reason: reason.into() }

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -73,19 +74,22 @@ pub(crate) fn open(
     let path = directory.join(kind.name);
     if !check_file(&path)? {
         if check_file(&beside(&path, "-wal"))? {
-            return Err(StoreError::Damaged { path, reason: "missing, while its write-ahead log is there".into() });
+            return Err(missing_but_logged(path));
         }
         create(directory, &path, kind, opening)?;
     }
     for suffix in ["-wal", "-shm"] {
         check_file(&beside(&path, suffix))?;
     }
-    if check_file(&beside(&path, "-journal"))? {
-        // Ours have a write-ahead log; SQLite would play this one back into the file.
-        return Err(StoreError::Damaged { path, reason: "a rollback journal stands beside it".into() });
+    refuse_rollback_journal(&path)?;
+    let located = |error: StoreError| error.located(&path);
+    let has_log = check_file(&beside(&path, "-wal"))?;
+    if !has_log {
+        // Opening for writing makes a log; nothing is made beside a file that is found damaged.
+        inspect(&path, &connect_immutable(&path)?, kind, opening).map_err(located)?;
     }
     let mut connection = connect(&path)?;
-    examine(&path, &mut connection, kind, opening).map_err(|error| error.located(&path))?;
+    examine(&path, &mut connection, kind, opening, has_log).map_err(located)?;
     if let Some(pages) = opening.max_pages {
         connection
             .pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
@@ -93,6 +97,65 @@ pub(crate) fn open(
     }
     remove_leftovers(directory, kind);
     Ok((path, connection))
+}
+
+/// Opens the file of `kind` to read it, when it is there; nothing is made, and nothing is written to it or beside it.
+pub(crate) fn open_to_read(directory: &Path, kind: &FileKind) -> Result<(PathBuf, Connection), StoreError> {
+    let _one_at_a_time = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
+    check_directory(directory)?;
+    let path = directory.join(kind.name);
+    let log = beside(&path, "-wal");
+    let has_log = check_file(&log)?;
+    if !check_file(&path)? {
+        if has_log {
+            return Err(missing_but_logged(path));
+        }
+        return Err(StoreError::NotFound { what: "file", id: path.display().to_string() });
+    }
+    refuse_rollback_journal(&path)?;
+    let log_bytes = if has_log { fs::metadata(&log).map_err(|error| StoreError::io(&log, &error))?.len() } else { 0 };
+    let connection = if log_bytes > 0 {
+        // Its index is kept in memory, so the log is read and stays as it is.
+        let connection = connect(&path)?;
+        connection
+            .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
+            .and_then(|_| connection.pragma_update(None, "query_only", true))
+            .map_err(|error| StoreError::sqlite(&path, &error))?;
+        connection
+    } else {
+        connect_immutable(&path)?
+    };
+    let recognise = || -> Result<(), StoreError> {
+        let found = recognise(&path, &connection, kind)?;
+        if found < migrate::newest(kind.migrations) {
+            let reason = "it is of an older version; start the daemon once, which brings it up to date";
+            return Err(StoreError::Conflict { what: "file", id: path.display().to_string(), reason });
+        }
+        Ok(())
+    };
+    recognise().map_err(|error| error.located(&path))?;
+    Ok((path, connection))
+}
+
+/// Whether every page is what it should be.
+pub(crate) fn check_pages(connection: &Connection) -> Result<(), StoreError> {
+    let verdict: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    if verdict == "ok" { Ok(()) } else { Err(StoreError::damaged(verdict)) }
+}
+
+fn missing_but_logged(path: PathBuf) -> StoreError {
+    StoreError::Damaged { path, reason: "missing, while its write-ahead log is there".into() }
+}
+
+/// Ours have a write-ahead log; SQLite would play a rollback journal back into the file.
+fn refuse_rollback_journal(path: &Path) -> Result<(), StoreError> {
+    if check_file(&beside(path, "-journal"))? {
+        return Err(StoreError::Damaged {
+            path: path.to_owned(),
+            reason: "a rollback journal stands beside it".into(),
+        });
+    }
+    Ok(())
 }
 
 fn check_directory(directory: &Path) -> Result<(), StoreError> {
@@ -199,6 +262,29 @@ fn remove_leftovers(directory: &Path, kind: &FileKind) {
     }
 }
 
+/// For a file that nobody writes to and that has no log: neither locks it nor makes anything beside it.
+fn connect_immutable(path: &Path) -> Result<Connection, StoreError> {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/-_.".contains(byte);
+    let encoded: String = path
+        .as_os_str()
+        .as_bytes()
+        .iter()
+        .map(|byte| if plain(byte) { char::from(*byte).to_string() } else { format!("%{byte:02x}") })
+        .collect();
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_URI
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_EXRESCODE;
+    let open = || -> rusqlite::Result<Connection> {
+        let connection = Connection::open_with_flags(format!("file:{encoded}?immutable=1"), flags)?;
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+        connection.pragma_update(None, "cell_size_check", true)?;
+        Ok(connection)
+    };
+    open().map_err(|error| StoreError::sqlite(path, &error))
+}
+
 fn connect(path: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_EXRESCODE;
     let connection = Connection::open_with_flags(path, flags).map_err(|error| StoreError::sqlite(path, &error))?;
@@ -217,18 +303,15 @@ fn connect(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// Takes the lock, checks the file, and only then lets anything be written to it.
-fn examine(path: &Path, connection: &mut Connection, kind: &FileKind, opening: &Opening<'_>) -> Result<(), StoreError> {
-    let damaged = |reason: String| StoreError::Damaged { path: path.to_owned(), reason };
-    // Closing would write the log back into a file that was found damaged.
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+/// The version of a file of this kind.
+fn recognise(path: &Path, connection: &Connection, kind: &FileKind) -> Result<i64, StoreError> {
     let length = fs::metadata(path).map_err(|error| StoreError::io(path, &error))?.len();
     if length == 0 {
-        return Err(damaged("it is empty".into()));
+        return Err(StoreError::damaged("it is empty"));
     }
     let application_id: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
     if application_id != kind.application_id {
-        return Err(damaged("it is not a file of this kind".into()));
+        return Err(StoreError::damaged("it is not a file of this kind"));
     }
     let found = migrate::version(connection)?;
     let known = migrate::newest(kind.migrations);
@@ -236,20 +319,40 @@ fn examine(path: &Path, connection: &mut Connection, kind: &FileKind, opening: &
         return Err(StoreError::NewerVersion { path: path.to_owned(), found, known });
     }
     if found < 1 {
-        return Err(damaged("it has no version".into()));
+        return Err(StoreError::damaged("it has no version"));
     }
+    Ok(found)
+}
+
+/// Checks the file as far as it is to be checked.
+fn inspect(path: &Path, connection: &Connection, kind: &FileKind, opening: &Opening<'_>) -> Result<(), StoreError> {
+    let found = recognise(path, connection, kind)?;
     if opening.check == Check::Whole {
-        let verdict: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
-        if verdict != "ok" {
-            return Err(damaged(verdict));
-        }
+        check_pages(connection)?;
     }
+    if found == migrate::newest(kind.migrations) {
+        (opening.verify)(connection, opening.check)?;
+    }
+    Ok(())
+}
+
+/// Takes the lock, checks the file where that was not done with its log unread, and only then lets anything be written to it.
+fn examine(
+    path: &Path,
+    connection: &mut Connection,
+    kind: &FileKind,
+    opening: &Opening<'_>,
+    unchecked: bool,
+) -> Result<(), StoreError> {
+    // Closing would write the log back into a file that was found damaged.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    recognise(path, connection, kind)?;
     let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
     if mode != "wal" {
-        return Err(damaged(format!("its journal mode is {mode}")));
+        return Err(StoreError::damaged(format!("its journal mode is {mode}")));
     }
-    if found == known {
-        (opening.verify)(connection, opening.check)?;
+    if unchecked {
+        inspect(path, connection, kind, opening)?;
     }
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
     connection.pragma_update(None, "synchronous", kind.synchronous)?;

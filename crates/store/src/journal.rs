@@ -2,9 +2,10 @@
 
 mod events;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::aside;
 use crate::error::StoreError;
 use crate::event::{EventRecord, EventRow, Head, NewEvent, Rewritten};
 use crate::file::{self, Check, Opening};
@@ -19,6 +20,7 @@ pub const MAX_PAGE_BYTES: usize = 8 * 1024 * 1024;
 #[derive(Clone)]
 pub struct Journal {
     worker: Arc<Worker>,
+    lineage: u64,
 }
 
 impl std::fmt::Debug for Journal {
@@ -39,7 +41,31 @@ impl Journal {
     fn open_bounded(directory: &Path, check: Check, max_pages: Option<u32>) -> Result<Self, StoreError> {
         let opening = Opening { check, max_pages, complete: &|_, _| Ok(()), verify: &events::at_open };
         let (path, connection) = file::open(directory, &file::JOURNAL, &opening)?;
-        Ok(Self { worker: Arc::new(Worker::start("store-journal", path, connection)?) })
+        let lineage = events::lineage(&connection).map_err(|error| error.located(&path))?;
+        Ok(Self { worker: Arc::new(Worker::start("store-journal", path, connection)?), lineage })
+    }
+
+    /// Number of this file: a position in the journal of another file of the same session is none in this.
+    #[must_use]
+    pub fn lineage(&self) -> u64 {
+        self.lineage
+    }
+
+    /// Closes the file, after all that was asked before. Further calls fail with [`StoreError::Stopped`].
+    ///
+    /// # Errors
+    /// As [`Self::append`].
+    pub fn close(&self) -> Result<(), StoreError> {
+        self.worker.close()
+    }
+
+    /// Moves a damaged journal of this directory to `journal.sqlite3.damaged-STAMP`; nothing is overwritten. Returns the
+    /// new path, `None` when there was none.
+    ///
+    /// # Errors
+    /// `NotWritable`, `Io`, `Database`.
+    pub fn set_aside(directory: &Path, stamp: &str) -> Result<Option<PathBuf>, StoreError> {
+        aside::set_aside(directory, file::JOURNAL_FILE, stamp)
     }
 
     /// Appends events in the given order and returns those that are new, with their numbers. An event whose id the

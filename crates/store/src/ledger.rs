@@ -3,15 +3,17 @@
 mod accepts;
 mod chain;
 mod entry;
+mod offline;
 mod receipts;
 mod sessions;
 mod verify;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rusqlite::Connection;
 
+use crate::aside;
 use crate::audit::{AuditPage, Notary, RefusedRequest, Verdict};
 use crate::error::StoreError;
 use crate::file::{self, Check, Opening};
@@ -20,6 +22,7 @@ use crate::worker::Worker;
 use verify::{Step, Walk};
 
 pub use chain::MAX_AUDIT_LINKS;
+pub use offline::OfflineLedger;
 
 /// Handle of the ledger. Every method blocks; a write is on the disk when its method returns.
 #[derive(Clone)]
@@ -63,6 +66,23 @@ impl Ledger {
         };
         let (path, connection) = file::open(directory, &file::LEDGER, &opening)?;
         Ok(Self { worker: Arc::new(Worker::start("store-ledger", path, connection)?), notary })
+    }
+
+    /// Closes the file, after all that was asked before. Further calls fail with [`StoreError::Stopped`].
+    ///
+    /// # Errors
+    /// As [`Self::put_session`] without `Conflict`.
+    pub fn close(&self) -> Result<(), StoreError> {
+        self.worker.close()
+    }
+
+    /// Moves the ledger of this directory to `ledger.sqlite3.damaged-STAMP`; nothing is overwritten. Returns the new path,
+    /// `None` when there was none. **What was accepted is forgotten with it.**
+    ///
+    /// # Errors
+    /// `NotWritable`, `Io`, `Database`.
+    pub fn set_aside(directory: &Path, stamp: &str) -> Result<Option<PathBuf>, StoreError> {
+        aside::set_aside(directory, file::LEDGER_FILE, stamp)
     }
 
     fn write<T: Send + 'static>(

@@ -15,7 +15,9 @@
 //! A damaged, foreign or newer file is refused and left as it is. Nothing else in the process may open these files: the
 //! system drops a process's locks on a file when the process closes *any* descriptor of it.
 
+mod aside;
 mod audit;
+mod clean;
 mod error;
 mod event;
 mod file;
@@ -28,11 +30,12 @@ mod testing;
 mod worker;
 
 pub use audit::{AuditPage, Broken, ChainHead, Fault, Link, Notary, RefusedRequest, Verdict};
-pub use error::StoreError;
+pub use clean::{mark_clean, take_clean_mark};
+pub use error::{StoreError, Trouble};
 pub use event::{EventRecord, EventRow, Head, NewEvent, Rewritten};
 pub use file::{Check, JOURNAL_FILE, LEDGER_FILE};
 pub use journal::{Journal, MAX_PAGE_BYTES, MAX_PAGE_EVENTS};
-pub use ledger::{Ledger, MAX_AUDIT_LINKS};
+pub use ledger::{Ledger, MAX_AUDIT_LINKS, OfflineLedger};
 pub use record::{
     AcceptRecord, AcceptState, ReceiptRecord, ReceiptState, SessionOrigin, SessionRecord, StepRecord, StepState,
 };

@@ -67,6 +67,7 @@ fn in_savepoint<T>(
 enum Job {
     Write(Box<dyn Write>),
     Read(Box<dyn FnOnce(&Connection) + Send>),
+    Close(SyncSender<Result<(), StoreError>>),
 }
 
 /// Handle of the thread; dropping it lets the queued jobs finish and closes the file.
@@ -107,6 +108,13 @@ impl Worker {
         self.submit(Job::Read(Box::new(move |connection| {
             reply.send(operation(connection)).ok();
         })))?;
+        self.await_answer(&answer)
+    }
+
+    /// Closes the file after all that was asked before; what is asked afterwards is refused as [`StoreError::Stopped`].
+    pub(crate) fn close(&self) -> Result<(), StoreError> {
+        let (reply, answer) = sync_channel(1);
+        self.submit(Job::Close(reply))?;
         self.await_answer(&answer)
     }
 
@@ -158,11 +166,15 @@ fn run(mut connection: Connection, queue: &Receiver<Job>) {
         match job {
             Job::Read(operation) => operation(&connection),
             Job::Write(first) => held = write_batch(&mut connection, first, queue),
+            Job::Close(reply) => {
+                reply.send(connection.close().map_err(|(_, error)| error.into())).ok();
+                return;
+            }
         }
     }
 }
 
-/// Applies the writes that wait, up to the batch's size, in one transaction; returns the read that ended the batch.
+/// Applies the writes that wait, up to the batch's size, in one transaction; returns what ended the batch.
 fn write_batch(connection: &mut Connection, first: Box<dyn Write>, queue: &Receiver<Job>) -> Option<Job> {
     let mut batch = Vec::new();
     let mut held = None;
@@ -185,7 +197,7 @@ fn write_batch(connection: &mut Connection, first: Box<dyn Write>, queue: &Recei
                 if batch.len() < BATCH_JOBS {
                     match queue.try_recv() {
                         Ok(Job::Write(write)) => next = Some(write),
-                        Ok(read @ Job::Read(_)) => held = Some(read),
+                        Ok(other @ (Job::Read(_) | Job::Close(_))) => held = Some(other),
                         Err(TryRecvError::Empty | TryRecvError::Disconnected) => {}
                     }
                 }

@@ -9,6 +9,7 @@ use serde_json::Value;
 use session::view::ActionRequest;
 
 use super::session_id;
+use crate::attempt::Attempt;
 use crate::backend::Backend;
 use crate::fields::{Fields, missing};
 use crate::reply::{Reply, json};
@@ -32,9 +33,9 @@ pub(super) async fn receipt<B: Backend>(exchange: &Exchange<'_, B>) -> Result<Re
 }
 
 async fn act<B: Backend>(exchange: Exchange<'_, B>, session_id: Option<String>) -> Result<Reply, Refusal> {
-    let Exchange { service, caller, parts, body, .. } = exchange;
+    let Exchange { service, caller, parts, body, attempt, .. } = exchange;
     let bytes = body::read(body, service.limits.body_bytes, service.limits.body_timeout).await?;
-    let request = parse(strict_json::parse(&bytes)?, &parts.headers, session_id)?;
+    let request = parse(strict_json::parse(&bytes)?, &parts.headers, session_id, attempt)?;
     // INVARIANT I9: too small a role is refused before any effect.
     authorize_operation(caller.roles, &request.input)?;
     let receipt = convert::receipt(service.backend.act(&caller, request).await?);
@@ -42,7 +43,12 @@ async fn act<B: Backend>(exchange: Exchange<'_, B>, session_id: Option<String>) 
     Ok(json(status, &receipt))
 }
 
-fn parse(value: Value, headers: &HeaderMap, session_id: Option<String>) -> Result<ActionRequest, Refusal> {
+fn parse(
+    value: Value,
+    headers: &HeaderMap,
+    session_id: Option<String>,
+    attempt: &Attempt,
+) -> Result<ActionRequest, Refusal> {
     let mut fields = Fields::of(value)?;
     let operation = fields.required_string("operation_id")?;
     let input = fields.required("input")?;
@@ -50,9 +56,11 @@ fn parse(value: Value, headers: &HeaderMap, session_id: Option<String>) -> Resul
     let in_body = fields.optional_string("client_action_id")?;
     fields.finish()?;
     let client_action_id = client_action_id(in_body, request::idempotency_key(headers)?)?;
+    attempt.note_key(&client_action_id);
     let operation = OperationId::parse(&operation).ok_or_else(|| {
         Refusal::new(RefusalCode::UnknownOperation, "no such operation: `GET /v1/catalog` lists all there are")
     })?;
+    attempt.note_operation(operation);
     check_place(operation.scope(), session_id.is_some())?;
     let input = validate(operation, &input)?;
     Ok(ActionRequest { session_id, input, client_action_id, capability_generation })

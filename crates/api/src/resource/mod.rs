@@ -11,10 +11,13 @@ use crate::service::Exchange;
 mod actions;
 mod approvals;
 mod attestation;
+mod audit;
 mod daemon;
 mod events;
 mod sessions;
 mod stream;
+
+pub use audit::{audit_page, audit_verification};
 
 /// Answers an admitted request.
 pub(crate) async fn respond<B: Backend>(exchange: Exchange<'_, B>) -> Result<Reply, Refusal> {
@@ -25,7 +28,7 @@ pub(crate) async fn respond<B: Backend>(exchange: Exchange<'_, B>) -> Result<Rep
         Endpoint::Status => Ok(daemon::status(&exchange).await),
         Endpoint::Probe => Ok(daemon::probe(&exchange).await),
         Endpoint::Catalog => Ok(daemon::catalog()),
-        Endpoint::SessionList => Ok(sessions::list(&exchange).await),
+        Endpoint::SessionList => sessions::list(&exchange).await,
         Endpoint::SessionCreate => sessions::create(exchange).await,
         Endpoint::SessionAttach => sessions::attach(exchange).await,
         Endpoint::SessionShow => sessions::show(&exchange).await,
@@ -37,6 +40,8 @@ pub(crate) async fn respond<B: Backend>(exchange: Exchange<'_, B>) -> Result<Rep
         Endpoint::ReceiptShow => actions::receipt(&exchange).await,
         Endpoint::Events => events::read(&exchange).await,
         Endpoint::Attestation => attestation::show(&exchange).await,
+        Endpoint::Audit => audit::page(&exchange).await,
+        Endpoint::AuditVerification => audit::verification(&exchange).await,
     }
 }
 

@@ -15,10 +15,10 @@ use crate::reply::{Reply, json};
 use crate::service::Exchange;
 use crate::{body, convert, request, strict_json};
 
-pub(super) async fn list<B: Backend>(exchange: &Exchange<'_, B>) -> Reply {
-    let sessions = exchange.service.backend.sessions().await;
+pub(super) async fn list<B: Backend>(exchange: &Exchange<'_, B>) -> Result<Reply, Refusal> {
+    let sessions = exchange.service.backend.sessions().await?;
     let sessions = sessions.into_iter().map(convert::session_summary).collect();
-    json(StatusCode::OK, &SessionList { sessions })
+    Ok(json(StatusCode::OK, &SessionList { sessions }))
 }
 
 pub(super) async fn create<B: Backend>(exchange: Exchange<'_, B>) -> Result<Reply, Refusal> {

@@ -10,8 +10,9 @@ use rules::refusal::{Refusal, RefusalCode};
 use rules::role::{Role, Roles};
 use serde_json::{Value, json};
 use session::view::{
-    ActionRequest, Approval, AttachSession, Attestation, Caller, CreateSession, EventPage, EventView, ProbeView,
-    Readiness, ReceiptView, Resync, SessionSnapshot, SessionSummary, SetupAction, StatusView,
+    ActionRequest, Approval, AttachSession, Attestation, AuditEntry, AuditPage, BrokenLink, Caller, CreateSession,
+    EventPage, EventView, ProbeView, Readiness, ReceiptView, RefusedRequest, Resync, SessionSnapshot, SessionSummary,
+    SetupAction, StatusView, Verification,
 };
 use tokio::sync::Notify;
 
@@ -31,12 +32,18 @@ struct Inner {
     news: Notify,
     reading: AtomicUsize,
     revoked: AtomicBool,
+    refused: Mutex<Vec<RefusedRequest>>,
 }
 
 impl Fake {
     /// What was asked so far.
     pub(crate) fn calls(&self) -> Vec<String> {
         self.inner.calls.lock().unwrap().clone()
+    }
+
+    /// Refusals that were entered so far.
+    pub(crate) fn refused(&self) -> Vec<RefusedRequest> {
+        self.inner.refused.lock().unwrap().clone()
     }
 
     /// Publishes an event.
@@ -137,6 +144,7 @@ impl Backend for Fake {
             confinement_level: "weak".into(),
             confinement_missing: vec![],
             findings: vec![],
+            notes: vec![],
         }
     }
 
@@ -146,9 +154,9 @@ impl Backend for Fake {
         ProbeView { available: false, reasons: vec![], setup_actions: vec![action] }
     }
 
-    async fn sessions(&self) -> Vec<SessionSummary> {
+    async fn sessions(&self) -> Result<Vec<SessionSummary>, Refusal> {
         self.note("sessions");
-        vec![summary()]
+        Ok(vec![summary()])
     }
 
     async fn create_session(
@@ -246,5 +254,29 @@ impl Backend for Fake {
         self.note("attestation");
         known(session_id)?;
         Ok(Attestation { document: json!({"v": 1}), signature: "s".into(), public_key: "k".into() })
+    }
+
+    async fn audit(&self, after: u64, limit: usize) -> Result<AuditPage, Refusal> {
+        self.note(format!("audit {after} {limit}"));
+        let entry =
+            AuditEntry { n: after + 1, at: "a".into(), digest: "ab".repeat(32), entry: json!({"kind": "ledger"}) };
+        Ok(AuditPage {
+            entries: vec![entry],
+            next_after: after + 1,
+            head_n: 9,
+            head_digest: "ab".repeat(32),
+            signature: "c2ln".into(),
+            public_key: "a2V5".into(),
+        })
+    }
+
+    async fn verify_audit(&self) -> Result<Verification, Refusal> {
+        self.note("verify");
+        let broken = BrokenLink { n: 3, fault: "gap", detail: "it is missing".into() };
+        Ok(Verification { links: 2, rows: 0, broken: Some(broken) })
+    }
+
+    async fn note_refusal(&self, refused: RefusedRequest) {
+        self.inner.refused.lock().unwrap().push(refused);
     }
 }

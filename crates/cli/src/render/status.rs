@@ -12,6 +12,7 @@ pub(crate) fn state_word(state: OverallState) -> &'static str {
         OverallState::Ready => "ready",
         OverallState::Degraded => "degraded",
         OverallState::Blocked => "blocked",
+        OverallState::Starting => "starting",
     }
 }
 
@@ -20,7 +21,7 @@ pub(crate) fn status(status: &Status, style: &Style) -> String {
     let word = state_word(status.state);
     let state = match status.state {
         OverallState::Ready => style.good(word),
-        OverallState::Degraded => style.warn(word),
+        OverallState::Degraded | OverallState::Starting => style.warn(word),
         OverallState::Blocked => style.bad(word),
     };
     let mut out = format!(
@@ -41,6 +42,9 @@ pub(crate) fn status(status: &Status, style: &Style) -> String {
             sanitize::line(&finding.detail),
             sanitize::line(&finding.remedy),
         ));
+    }
+    for note in &status.notes {
+        out.push_str(&format!("  note: {}\n", sanitize::line(note)));
     }
     for one in &status.servers {
         out.push_str(&server(one, style));

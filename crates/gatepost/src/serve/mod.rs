@@ -1,10 +1,13 @@
 //! `gatepost serve`: the daemon, in the foreground.
 
 mod door;
+mod front;
 mod log;
 mod open;
+mod records;
 mod retention;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use api_types::ExitCode;
@@ -12,15 +15,18 @@ use cli::{Failure, ServeArgs};
 use rules::passage::Watch;
 use sd_notify::NotifyState;
 use serde_json::{Value, json};
-use session::Supervisor;
+use session::{Dependencies, Supervisor};
+use tokio::sync::oneshot;
 
 use crate::ContractInForce;
 use crate::places::Places;
 use crate::signals::StopSignals;
 use door::{Door, OwnUserOnly};
+use front::{Begun, Front};
 use open::Opened;
+use records::NotOpened;
 
-pub(crate) use open::{PROVED, VERSION};
+pub(crate) use open::{PROVED, VERSION, lock, lock_path};
 
 /// How long every server may take to end, beyond which they are killed.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(60);
@@ -68,33 +74,81 @@ pub(crate) fn run(
     Ok(json!({"leftover_processes": 0}))
 }
 
+/// Listens first, so that whoever asks is told where the start stands; checks the records, and only then does anything.
 async fn serve(opened: Opened, signals: &StopSignals) -> Result<(), Failure> {
-    let Opened { dependencies, door, journal, retention_days } = opened;
-    let supervisor = Supervisor::start(dependencies)
-        .await
-        .map_err(|refusal| Failure::new(ExitCode::Failed, refusal.code.as_str(), refusal.detail))?;
+    let Opened { dependencies, door, retention_days } = opened;
+    let state_dir = dependencies.settings.paths.state_dir.clone();
+    let front = Front::new(Arc::clone(&dependencies.owner_token), dependencies.contract.version());
     let listener = door.listener().map_err(|error| system("the socket cannot be listened on", &error))?;
-    tokio::spawn(retention::prune_daily(journal, retention_days));
     tracing::info!(socket = %door.path().display(), version = open::VERSION, "listening");
-    notify(&[NotifyState::Ready]);
+    notify(&[NotifyState::Status("checking the records")]);
+    let (tell_failed, failed) = oneshot::channel();
+    let beginning = tokio::spawn(begin(front.clone(), dependencies, retention_days, tell_failed));
+    let (keep_failure, failure) = oneshot::channel();
     let stop = {
         let signals = signals.clone();
         async move {
-            signals.asked().await;
-            tracing::info!("stopping; a second signal hurries");
+            tokio::select! {
+                () = signals.asked() => tracing::info!("stopping; a second signal hurries"),
+                Ok(why) = failed => { keep_failure.send(why).ok(); }
+            }
             notify(&[NotifyState::Stopping]);
             // The name goes first, so that a client is told at once that nobody listens.
             drop(door);
         }
     };
-    let serving =
-        api::serve(listener, supervisor.clone(), OwnUserOnly::of_this_process(), api::Limits::default(), stop);
+    let serving = api::serve(listener, front.clone(), OwnUserOnly::of_this_process(), api::Limits::default(), stop);
     tokio::select! {
         report = serving => tracing::debug!(?report, "connections are drained"),
         () = signals.hurried() => tracing::warn!("connections are cut off"),
     }
-    end_servers(&supervisor, signals).await;
-    Ok(())
+    // A start that has not got as far as the controller has done nothing that would have to be ended.
+    beginning.abort();
+    if let Some(begun) = front.begun() {
+        end_servers(&begun.supervisor, signals).await;
+        let records = begun.records.clone();
+        if let Err(error) = tokio::task::spawn_blocking(move || records::close(&state_dir, &records)).await {
+            tracing::error!(%error, "the records were not closed");
+        }
+    }
+    failure.await.map_or(Ok(()), Err)
+}
+
+/// Checks the records and lets the controller take over; or says why it cannot.
+async fn begin(front: Front, dependencies: Dependencies, retention_days: u64, failed: oneshot::Sender<Failure>) {
+    let (state_dir, key) = (dependencies.settings.paths.state_dir.clone(), Arc::clone(&dependencies.signing_key));
+    let opened = match tokio::task::spawn_blocking(move || records::open(&state_dir, &key)).await {
+        Ok(opened) => opened,
+        Err(error) => Err(NotOpened::Failed(Failure::new(ExitCode::Failed, "internal", error.to_string()))),
+    };
+    let begun = match opened {
+        Ok(records) => match Supervisor::start(dependencies, records.clone()).await {
+            Ok(supervisor) => Ok(Begun { supervisor, records }),
+            Err(refusal) => Err(records::unreadable(refusal)),
+        },
+        Err(why) => Err(why),
+    };
+    match begun {
+        Ok(begun) => {
+            tokio::spawn(retention::prune_daily(begun.records.journal.clone(), retention_days));
+            front.begin(begun);
+            tracing::info!("ready");
+            notify(&[NotifyState::Ready, NotifyState::Status("ready")]);
+        }
+        Err(NotOpened::Damaged(finding)) => {
+            tracing::error!(
+                code = finding.code.as_str(),
+                detail = finding.detail,
+                "nothing can be done: see the remedy"
+            );
+            // The start is over, and what there is to say is said: a service manager must not end it for being late.
+            notify(&[NotifyState::Ready, NotifyState::Status("the ledger is damaged; see `gatepost status`")]);
+            front.refuse(finding);
+        }
+        Err(NotOpened::Failed(failure)) => {
+            failed.send(failure).ok();
+        }
+    }
 }
 
 /// Ends every server in order; in a hurry, or when that takes too long, at once.

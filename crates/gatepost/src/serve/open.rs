@@ -1,9 +1,9 @@
-//! Everything that must be there before the daemon serves. Nothing that exists is ever overwritten.
+//! Everything that must be there before the daemon answers; the records are opened after it. Nothing that exists is ever
+//! overwritten.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use api_types::ExitCode;
 use cli::{Failure, ServeArgs};
@@ -15,12 +15,10 @@ use host::{Secret, Spawner};
 use rules::passage::Watch;
 use session::Dependencies;
 use settings::{ConfinementLevel, Settings};
-use store::{Check, Journal, Ledger, StoreError};
 
 use super::door::Door;
 use super::system;
 use crate::ContractInForce;
-use crate::notary::Installation;
 use crate::places::{self, Places};
 use crate::server::reviewed;
 
@@ -39,7 +37,6 @@ const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 pub(super) struct Opened {
     pub(super) dependencies: Dependencies,
     pub(super) door: Door,
-    pub(super) journal: Journal,
     pub(super) retention_days: u64,
 }
 
@@ -67,15 +64,12 @@ pub(super) fn open(
     let signing_key = SigningKey::load_or_create(&settings.paths.signing_key)
         .map(Arc::new)
         .map_err(|error| Failure::new(ExitCode::Failed, "state_unusable", error.to_string()))?;
-    let (ledger, journal) = records(state_dir, &signing_key)?;
     let retention_days = settings.events.retention_days;
     let model_key = settings.read_model_key().map_err(|error| places::unusable(&error))?.map(Arc::new);
     let dependencies = Dependencies {
         install_dir: install_dir(args, state_dir)?,
         contract,
         spawner: Spawner::start().map_err(|error| system("no thread to start servers from", &error))?,
-        ledger,
-        journal: journal.clone(),
         secret_key: secret(&settings.paths.secret_key)?,
         owner_token: secret(&settings.paths.owner_token)?,
         model_key,
@@ -85,11 +79,17 @@ pub(super) fn open(
         watch: watch.clone(),
         settings,
     };
-    Ok((Opened { dependencies, door, journal, retention_days }, lock))
+    Ok((Opened { dependencies, door, retention_days }, lock))
 }
 
-fn lock(state_dir: &Path) -> Result<FileLock, Failure> {
-    FileLock::try_acquire(&state_dir.join(LOCK_NAME)).map_err(|error| match error {
+/// Where the lock of a state directory is.
+pub(crate) fn lock_path(state_dir: &Path) -> PathBuf {
+    state_dir.join(LOCK_NAME)
+}
+
+/// Keeps every other daemon off this state directory.
+pub(crate) fn lock(state_dir: &Path) -> Result<FileLock, Failure> {
+    FileLock::try_acquire(&lock_path(state_dir)).map_err(|error| match error {
         LockError::Held { holder, .. } => {
             let by = holder.map(|pid| format!(" (process {pid})")).unwrap_or_default();
             already_running(format!("a gatepost daemon{by} uses the state directory {}", state_dir.display()))
@@ -127,22 +127,6 @@ fn check_confinement(settings: &Settings) -> Result<(), Failure> {
     let detail = format!("the configuration accepts no confinement below {wanted:?}, and only {proved:?} is proved");
     let hint = format!("set [confinement] level = {proved:?} to go on with what is proved");
     Err(Failure::new(ExitCode::Blocked, "confinement_too_weak", detail).hint(hint))
-}
-
-fn records(state_dir: &Path, signing_key: &Arc<SigningKey>) -> Result<(Ledger, Journal), Failure> {
-    let failed = |error: StoreError| {
-        let exit = if matches!(error, StoreError::InUse { .. }) { ExitCode::Conflict } else { ExitCode::Failed };
-        Failure::new(exit, "store_failed", error.to_string())
-    };
-    let notary = Arc::new(Installation(Arc::clone(signing_key)));
-    let ledger = Ledger::open(state_dir, notary, Check::Whole, now_ms()).map_err(failed)?;
-    Ok((ledger, Journal::open(state_dir, Check::Whole).map_err(failed)?))
-}
-
-/// Milliseconds since 1970, UTC.
-fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 fn secret(path: &Path) -> Result<Arc<Secret>, Failure> {

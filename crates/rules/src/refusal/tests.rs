@@ -92,6 +92,10 @@ fn the_status_of_every_code() {
         (
             503,
             &[
+                "records_checking",
+                "ledger_damaged",
+                "disk_full",
+                "records_read_only",
                 "queue_full",
                 "server_limit",
                 "too_many_connections",
@@ -136,6 +140,8 @@ fn only_passing_states_are_worth_a_retry() {
         "upstream_unreachable",
         "upstream_timeout",
         "shutting_down",
+        "records_checking",
+        "disk_full",
         "store_failed",
     ]
     .into();

@@ -22,6 +22,8 @@ impl Session {
             check_acknowledge(block_id, state.tripped.as_ref().map(|tripped| tripped.block_id.as_str()))?;
             let mut record = state.record.clone();
             record.baseline_event_id = state.mirror.last_event_id().map(str::to_owned);
+            record.changed_by.clone_from(&ask.caller.name);
+            record.changed_at_ms = crate::clock::now_ms();
             let baseline = state.mirror.events().iter().map(|event| event.event_id.clone()).collect();
             (record, baseline)
         };

@@ -14,6 +14,12 @@ fn stored(number: u64) -> Result<i64, StoreError> {
     i64::try_from(number).map_err(|_| StoreError::TooLarge)
 }
 
+/// The file's number.
+pub(crate) fn lineage(connection: &Connection) -> Result<u64, StoreError> {
+    let number: i64 = connection.query_row("SELECT number FROM lineage WHERE id = 1", [], |row| row.get(0))?;
+    Ok(number.unsigned_abs())
+}
+
 /// Whether the numbers of each session are what its stream says: without a gap up to its head.
 pub(crate) fn at_open(connection: &Connection, check: Check) -> Result<(), StoreError> {
     if check == Check::Cheap {

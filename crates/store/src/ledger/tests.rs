@@ -114,3 +114,50 @@ fn a_failing_write_of_a_batch_takes_no_other_with_it() {
     });
     assert_eq!(ledger.receipts_open().unwrap().len(), 8);
 }
+
+/// A receipt that could not be closed stays what it was: nothing says that it was done, or that it was not.
+#[test]
+fn what_a_full_disk_cut_off_is_in_no_link_and_no_receipt() {
+    let directory = private_directory();
+    let ledger = open(directory.path(), Some(60));
+    ledger.insert_receipt(receipt("a")).unwrap();
+    let mut done = receipt("a");
+    done.state = ReceiptState::Applied;
+    done.steps[0].state = StepState::Done;
+    done.result_json = Some("x".repeat(1_000_000));
+    assert!(matches!(ledger.update_receipt(done.clone()), Err(StoreError::DiskFull { .. })));
+    let mut large = receipt("b");
+    large.input_json = "x".repeat(1_000_000);
+    assert!(matches!(ledger.insert_receipt(large), Err(StoreError::DiskFull { .. })));
+    let as_it_was = |ledger: &Ledger| {
+        assert_eq!(ledger.receipt("a").unwrap(), Some(receipt("a")));
+        assert_eq!(ledger.receipt("b").unwrap(), None);
+        let verdict = ledger.verify().unwrap();
+        assert_eq!((verdict.links, verdict.rows, verdict.broken), (2, 1, None));
+    };
+    as_it_was(&ledger);
+    drop(ledger);
+    let ledger = open(directory.path(), None);
+    as_it_was(&ledger);
+    ledger.update_receipt(done).unwrap();
+    assert_eq!(ledger.verify().unwrap().links, 3);
+}
+
+#[test]
+fn a_clock_that_goes_back_changes_no_order_and_breaks_no_link() {
+    let directory = private_directory();
+    let ledger = open(directory.path(), None);
+    for (id, at_ms) in [("first", 3_600_000), ("second", 0), ("third", -5), ("fourth", i64::MAX)] {
+        let record = ReceiptRecord { created_at_ms: at_ms, updated_at_ms: at_ms, ..receipt(id) };
+        ledger.insert_receipt(record).unwrap();
+    }
+    let ids: Vec<String> =
+        ledger.receipts_open().unwrap().into_iter().map(|receipt| receipt.client_action_id).collect();
+    assert_eq!(ids, ["first", "second", "third", "fourth"]);
+    let links = ledger.audit(1, 9).unwrap().links;
+    for (id, link) in ids.iter().zip(links) {
+        assert!(link.entry.contains(&format!("\"client_action_id\":\"{id}\"")), "{}", link.entry);
+    }
+    drop(ledger);
+    assert_eq!(open(directory.path(), None).verify().unwrap().broken, None);
+}

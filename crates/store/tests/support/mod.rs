@@ -6,7 +6,7 @@ use std::sync::Arc;
 use store::{Check, Ledger, Notary, StoreError};
 
 /// Signs with nothing but its own word: enough to tell signatures apart.
-struct Word(&'static str);
+pub(crate) struct Word(pub(crate) &'static str);
 
 impl Notary for Word {
     fn sign(&self, message: &[u8]) -> Vec<u8> {

@@ -47,6 +47,7 @@ fn answered(status: &Status) -> Vec<Finding> {
         OverallState::Ready => Finding::ok(CHECK, format!("{about}, is ready")),
         OverallState::Degraded => Finding::failed(CHECK, format!("{about}, is degraded"), remedy),
         OverallState::Blocked => Finding::failed(CHECK, format!("{about}, is blocked"), remedy),
+        OverallState::Starting => Finding::warning(CHECK, format!("{about}, is starting"), "ask again in a moment"),
     }];
     if status.gatepost_version != crate::serve::VERSION {
         let detail = format!("the daemon is {}, this program {}", status.gatepost_version, crate::serve::VERSION);
@@ -75,6 +76,7 @@ mod tests {
             confinement_level: "weak".to_owned(),
             confinement_missing: Vec::new(),
             findings: Vec::new(),
+            notes: Vec::new(),
         }
     }
 
