@@ -5,6 +5,7 @@
 use crate::marker::Marker;
 use crate::session::Session;
 use crate::typed::typed;
+use crate::wait::LIMIT;
 use api_types::{SessionSnapshot, Status};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -163,6 +164,14 @@ impl Scene {
     pub fn restart(&mut self) {
         self.stop_daemon();
         self.serve_again();
+    }
+
+    /// Waits for the daemon to end by itself, as one that was killed at a named point does.
+    ///
+    /// # Panics
+    /// When it does not end.
+    pub fn daemon_ended(&mut self) {
+        self.daemon.take().unwrap().wait_end(LIMIT).unwrap();
     }
 
     /// Kills the daemon as a crash does. What it leaves is for the next start to end.

@@ -8,6 +8,7 @@ pub mod branch;
 pub mod canary;
 pub mod catalog;
 pub mod display;
+pub mod evidence;
 pub mod gate;
 pub mod jcs;
 pub mod lifecycle;

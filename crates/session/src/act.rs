@@ -11,8 +11,9 @@ use rules::refusal::{Refusal, RefusalCode};
 use rules::role::authorize_operation;
 use store::{ReceiptRecord, ReceiptState, StepState};
 
+use crate::evidence::input_text;
 use crate::operations::{Ask, read_provider};
-use crate::records::{self, OpenReceipt};
+use crate::records::{self, Closing, OpenReceipt};
 use crate::server::{CANARY_EXPIRY_MS, VerifiedServer};
 use crate::session::Session;
 use crate::supervisor::{Claim, Supervisor};
@@ -168,8 +169,8 @@ impl Supervisor {
         }
     }
 
-    /// Receipts that an earlier daemon left open: a step that was never sent never will be; one that was sent and has no
-    /// outcome is unknown. Queued prompts wait on.
+    /// Receipts that an earlier daemon left open: a step that was never sent never will be; what came of one that was sent
+    /// and has no outcome, the conversation shows once it is read. Queued prompts wait on.
     pub(crate) async fn close_interrupted_receipts(&self) -> Result<(), Refusal> {
         let open = self.shared().records.ledger(store::Ledger::receipts_open).await?;
         for record in open {
@@ -183,35 +184,43 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Closes a receipt whose operation will not go on: what was sent without an outcome is unknown, what was not sent
-    /// never will be.
+    /// Closes a receipt whose operation will not go on: what was not sent never will be, and for what was sent without an
+    /// outcome the session looks for evidence; without a session nobody can.
     async fn close_interrupted(&self, record: ReceiptRecord, why: &Refusal) -> Result<(), Refusal> {
-        let verdict = records::unfinished(&record);
-        let mut receipt = OpenReceipt::resume(&self.shared().records, record);
-        match verdict {
+        match records::unfinished(&record) {
             Unfinished::Nothing | Unfinished::Deliver => Ok(()),
             Unfinished::Stopped { done } => {
                 let result = serde_json::json!({"steps_done": done});
+                let mut receipt = OpenReceipt::resume(&self.shared().records, record);
                 receipt.finish(ReceiptState::Rejected, Some(why), result).await
             }
             Unfinished::SeekEvidence { steps } => {
-                let detail = format!("{} was sent and its outcome is not known; look at the events", steps.join(", "));
+                let session = record.session_id.as_deref().and_then(|session_id| self.shared().session(session_id));
+                if let Some(session) = session {
+                    session.leave_unresolved(record);
+                    session.mark_stale();
+                    return Ok(());
+                }
+                let detail = format!("{} was sent and its outcome is not known", steps.join(", "));
                 let reason = Refusal::new(RefusalCode::OutcomeUnknown, detail);
-                receipt.step_outcome(StepState::Unknown, Some(&reason)).await?;
-                receipt.finish(ReceiptState::OutcomeUnknown, Some(&reason), serde_json::Value::Null).await
+                let closing = Closing {
+                    state: ReceiptState::OutcomeUnknown,
+                    reason: Some(&reason),
+                    result: serde_json::Value::Null,
+                };
+                let mut receipt = OpenReceipt::resume(&self.shared().records, record);
+                receipt.close(StepState::Unknown, closing).await
             }
         }
     }
 
     async fn queue_again(&self, record: &ReceiptRecord) -> Result<(), Refusal> {
-        let input: serde_json::Value = serde_json::from_str(&record.input_json).unwrap_or_default();
         let session = record.session_id.as_deref().and_then(|session_id| self.shared().session(session_id));
-        let text = input.get("text").and_then(serde_json::Value::as_str);
-        if let (Some(session), Some(text)) = (session, text) {
-            session.state().queue.push_back(crate::session::QueuedPrompt {
-                client_action_id: record.client_action_id.clone(),
-                text: text.to_owned(),
-            });
+        if let (Some(session), Some(text)) = (session, input_text(record, "text")) {
+            session
+                .state()
+                .queue
+                .push_back(crate::session::QueuedPrompt { client_action_id: record.client_action_id.clone(), text });
             return Ok(());
         }
         let reason = Refusal::new(RefusalCode::SessionClosed, "the session of this prompt is closed");

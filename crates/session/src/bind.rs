@@ -30,7 +30,7 @@ impl Session {
             state.server = Some(Arc::clone(server));
             state.unreachable = None;
             state.quiet.note_restart();
-            state.mirror.events().is_empty()
+            !state.taken_up
         };
         if let Err(refusal) = self.observe_first(server, first_read).await {
             self.state().server = None;
@@ -94,6 +94,7 @@ impl Session {
         if let Some(record) = taken_up {
             self.shared().records.write("put_session", move |ledger| ledger.put_session(record)).await?;
         }
+        self.state().taken_up = true;
         Ok(())
     }
 

@@ -7,14 +7,13 @@ use std::sync::atomic::Ordering;
 use rules::approval::{AcceptEvidence, accept_evidence};
 use rules::branch::Answer;
 use rules::refusal::{Refusal, RefusalCode};
-use rules::tripwire::unexplained;
 use serde_json::json;
 use store::{AcceptState, ReceiptState, StepState};
 
 use crate::clock;
-use crate::records::OpenReceipt;
+use crate::records::{Closing, OpenReceipt};
 use crate::server::VerifiedServer;
-use crate::session::{OpenDecision, Returning, Session, Tripped};
+use crate::session::{OpenDecision, Returning, Session};
 
 impl Session {
     /// Draws the consequences of what was read.
@@ -23,6 +22,7 @@ impl Session {
     /// `store_failed`; what could not be recorded is tried again after the next read.
     pub(crate) async fn after_change(self: &Arc<Self>, server: &Arc<VerifiedServer>) -> Result<(), Refusal> {
         self.watch_for_unreviewed(server).await?;
+        self.resolve_unanswered(server).await?;
         self.resolve_decisions(server).await?;
         self.announce_approval().await?;
         self.state().refresh_generation(self.id().as_str());
@@ -33,54 +33,20 @@ impl Session {
         Ok(())
     }
 
-    /// The tripwire: something ran that nobody accepted.
-    async fn watch_for_unreviewed(&self, server: &VerifiedServer) -> Result<(), Refusal> {
-        let tripped = {
-            let mut guard = self.state();
-            let state = &mut *guard;
-            let found = unexplained(state.mirror.events(), &state.baseline, &state.sent, &mut state.known_exempt);
-            let observation_ids: Vec<String> = found.into_iter().map(|event| event.event_id.clone()).collect();
-            let Some(first) = observation_ids.first() else { return Ok(()) };
-            let block_id = rules::tripwire::block_id(self.id().as_str(), &observation_ids);
-            if state.tripped.as_ref().is_some_and(|tripped| tripped.block_id == block_id) {
-                return Ok(());
-            }
-            let detail = format!(
-                "observation {first} is of an action that nobody accepted; look at the events, then acknowledge the \
-                 block or close the session"
-            );
-            let refusal = Refusal::new(RefusalCode::UnreviewedAction, detail);
-            let tripped = Tripped { block_id, observation_ids, refusal };
-            state.tripped = Some(tripped.clone());
-            tripped
-        };
-        let Tripped { block_id, observation_ids, refusal } = tripped;
-        tracing::error!(session = self.id().as_str(), ?observation_ids, "an action ran that nobody accepted");
-        let payload = json!({
-            "event": "session_blocked",
-            "code": refusal.code.as_str(),
-            "block_id": block_id,
-            "observations": observation_ids,
-        });
-        self.note_event("lifecycle", payload).await?;
-        if let Err(error) = server.client().interrupt(self.id()).await {
-            tracing::warn!(session = self.id().as_str(), %error, "the blocked session could not be interrupted");
-        }
-        Ok(())
-    }
-
     /// Closes the receipt of every accept whose evidence stands, or can no longer come.
     async fn resolve_decisions(&self, server: &Arc<VerifiedServer>) -> Result<(), Refusal> {
         let open = self.state().open_decisions.clone();
         for decision in open {
-            let answers = self.answers(&decision.event_ids)?;
-            let evidence = accept_evidence(&answers);
             let restarted = decision.server_start_id != server.start_id();
-            if evidence == AcceptEvidence::Awaited && !restarted && !self.turn_is_over(server).await {
+            let awaited = accept_evidence(&self.answers(&decision.event_ids)?) == AcceptEvidence::Awaited;
+            if awaited && !restarted && !self.turn_is_over(server).await {
                 continue;
             }
+            // Again: what was read while it was asked whether the turn is over counts.
+            let answers = self.answers(&decision.event_ids)?;
+            let evidence = accept_evidence(&answers);
             // Answered by a rejection or an error, or not at all, the grant may be unused still.
-            if !restarted {
+            if !restarted && evidence != AcceptEvidence::Ran {
                 self.take_back(server, &decision.event_ids).await;
             }
             self.close_decision(&decision, &answers, evidence).await?;
@@ -111,7 +77,7 @@ impl Session {
         }
     }
 
-    async fn close_decision(
+    pub(crate) async fn close_decision(
         &self,
         decision: &OpenDecision,
         answers: &[Option<Answer>],
@@ -140,8 +106,7 @@ impl Session {
                 .collect();
             let result = json!({"approval_id": decision.approval_id, "actions": actions});
             let (step, state, reason) = closing(evidence);
-            receipt.step_outcome(step, reason.as_ref()).await?;
-            receipt.finish(state, reason.as_ref(), result).await?;
+            receipt.close(step, Closing { state, reason: reason.as_ref(), result }).await?;
         }
         self.state().open_decisions.retain(|open| open.client_action_id != decision.client_action_id);
         let outcome = match evidence {
@@ -163,7 +128,8 @@ impl Session {
             }
             let before = std::mem::replace(&mut state.announced, now.clone());
             let ids = before.as_ref().map(|waiting| waiting.event_ids.clone()).unwrap_or_default();
-            let rejected = ids.iter().all(|id| state.mirror.is_rejected(id));
+            let branch = state.branch()?;
+            let rejected = ids.iter().all(|id| branch.answer(id) == Some(Answer::Rejected));
             let accepted = ids.iter().any(|id| state.sent.contains(id));
             (before, now, rejected, accepted)
         };

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use agent_contract::WireEvent;
-use rules::log::{LogEvent, LogEventKind};
+use rules::log::LogEvent;
 
 /// Most events of one session that are kept in memory; a longer log is refused, not cut.
 pub(crate) const MAX_EVENTS: usize = 200_000;
@@ -40,22 +40,6 @@ impl Mirror {
         self.index.get(event_id).copied()
     }
 
-    /// Whether a rejection of that action stands in the log.
-    pub(crate) fn is_rejected(&self, action_event_id: &str) -> bool {
-        let rejects = |event: &LogEvent| match &event.kind {
-            LogEventKind::UserReject { action_id } => action_id == action_event_id,
-            LogEventKind::Action(_)
-            | LogEventKind::Observation { .. }
-            | LogEventKind::AgentError { .. }
-            | LogEventKind::UserMessage { .. }
-            | LogEventKind::AgentMessage { .. }
-            | LogEventKind::Status(_)
-            | LogEventKind::StateUpdate
-            | LogEventKind::Other => false,
-        };
-        self.events.iter().rev().any(rejects)
-    }
-
     /// The server's time of an event.
     pub(crate) fn time_of(&self, event_id: &str) -> Option<&str> {
         self.position(event_id).and_then(|position| self.times.get(position)).map(String::as_str)
@@ -87,6 +71,8 @@ impl Mirror {
 
 #[cfg(test)]
 mod tests {
+    use rules::log::LogEventKind;
+
     use super::*;
 
     fn event(id: &str) -> WireEvent {

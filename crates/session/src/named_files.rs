@@ -81,11 +81,15 @@ impl PinnedFiles {
             .collect()
     }
 
-    /// Whether nothing changed since the batch was first seen.
+    /// Whether this is the batch that is pinned, and nothing changed since it was first seen.
     ///
     /// # Errors
     /// `named_file_changed`, naming the first that did.
-    pub(crate) fn check(&self, now: Vec<NamedFile>) -> Result<(), Refusal> {
+    pub(crate) fn check(&self, approval_id: &str, now: Vec<NamedFile>) -> Result<(), Refusal> {
+        if self.approval_id != approval_id {
+            let detail = "the files that the batch names were not seen when it was shown; list the approvals again";
+            return Err(Refusal::new(RefusalCode::NamedFileChanged, detail));
+        }
         match self.mark(now).into_iter().find(|file| file.changed) {
             None => Ok(()),
             Some(file) => {
@@ -129,14 +133,15 @@ mod tests {
         let script = workspace.path().join("a.sh");
         let now = || named(workspace.path(), "sh a.sh b.sh");
         let refused = |pinned: &PinnedFiles| {
-            let refusal = pinned.check(now()).unwrap_err();
+            let refusal = pinned.check("x", now()).unwrap_err();
             assert_eq!(refusal.code, RefusalCode::NamedFileChanged);
             refusal.detail
         };
         std::fs::write(&script, "echo a").unwrap();
         let mut pinned = PinnedFiles::default();
+        assert!(refused(&pinned).contains("not seen"));
         pinned.pin("x", &now());
-        pinned.check(now()).unwrap();
+        pinned.check("x", now()).unwrap();
         std::fs::write(&script, "echo b").unwrap();
         pinned.pin("x", &now());
         assert!(refused(&pinned).starts_with("a.sh"), "another look does not pin anew");
@@ -148,6 +153,7 @@ mod tests {
         std::fs::remove_file(&script).unwrap();
         assert!(refused(&pinned).starts_with("a.sh"));
         pinned.pin("y", &now());
-        pinned.check(now()).unwrap();
+        pinned.check("y", now()).unwrap();
+        assert!(refused(&pinned).contains("not seen"), "another batch is pinned");
     }
 }

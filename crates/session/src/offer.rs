@@ -237,6 +237,11 @@ impl Session {
             None => Vec::new(),
         };
         let mut state = self.state();
+        // What was replaced while its files were hashed must not take the place of what waits now.
+        let waits = state.waiting(self.id().as_str()).is_some_and(|now| now.approval_id == approval.approval_id);
+        if !waits {
+            return None;
+        }
         state.pinned_files.pin(&approval.approval_id, &now);
         approval.named_files = state.pinned_files.mark(now);
         Some(approval)

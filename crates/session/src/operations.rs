@@ -84,6 +84,7 @@ impl Session {
             | OperationInput::ProviderUsageRead { .. }
             | OperationInput::ProviderDiagnosticsRead { .. } => {}
         }
+        let interrupts = self.interrupts();
         let _lock = tokio::time::timeout(LOCK_WAIT, self.lock.lock()).await.map_err(|_elapsed| {
             Refusal::new(
                 RefusalCode::SessionRunning,
@@ -99,22 +100,33 @@ impl Session {
             self.wait_settled(server).await?;
         }
         self.observe(server).await?;
+        let ends_now = {
+            let state = self.state();
+            !ended && state.quiet.is_quiet() && state.status.is_terminal()
+        };
+        if ends_now {
+            // It ended between the two: what it was still writing counts.
+            self.wait_settled(server).await?;
+            self.observe(server).await?;
+        }
         if let OperationInput::BlockAcknowledge { block_id } = &ask.input {
             return self.acknowledge(ask, block_id).await;
         }
         self.check_generation(ask.capability_generation)?;
         self.check_unblocked()?;
         match &ask.input {
-            OperationInput::PromptSend { text, on_pending } => self.prompt(server, ask, text, *on_pending).await,
+            OperationInput::PromptSend { text, on_pending } => {
+                self.prompt(server, ask, text, *on_pending, interrupts).await
+            }
             OperationInput::ApprovalDecide { approval_id, decision: Decision::Accept } => {
-                self.accept(server, ask, approval_id).await
+                self.accept(server, ask, approval_id, interrupts).await
             }
             OperationInput::Fork { title, session_id } => {
                 self.fork(server, ask, title.as_deref(), session_id.as_deref()).await
             }
             OperationInput::Rewind { event_id } => self.rewind(server, ask, event_id).await,
-            OperationInput::Resume => self.resume(server, ask).await,
-            OperationInput::Compact => self.compact(server, ask).await,
+            OperationInput::Resume => self.resume(server, ask, interrupts).await,
+            OperationInput::Compact => self.compact(server, ask, interrupts).await,
             OperationInput::ModelSet { model } => self.set_model(server, ask, model).await,
             OperationInput::TitleSet { title } => self.set_title(server, ask, title).await,
             OperationInput::TurnInterrupt

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use rules::evidence::Evidence;
 use rules::passage::{Kind, Passage, Side, Watch};
 use rules::receipt::{self, Unfinished};
 use rules::refusal::{Refusal, RefusalCode};
-use serde_json::Value;
+use serde_json::{Value, json};
 use store::{Journal, Ledger, ReceiptRecord, ReceiptState, StepRecord, StepState, StoreError, Trouble};
 
 use crate::clock;
@@ -101,6 +102,23 @@ fn code_of(error: &StoreError, damaged: RefusalCode) -> RefusalCode {
     }
 }
 
+/// Field of an open receipt's result that holds what would show its last step.
+const SOUGHT: &str = "evidence_sought";
+
+/// How a receipt is closed.
+pub(crate) struct Closing<'a> {
+    pub(crate) state: ReceiptState,
+    pub(crate) reason: Option<&'a Refusal>,
+    pub(crate) result: Value,
+}
+
+/// What would show that the last step of an open receipt took effect.
+pub(crate) fn evidence_sought(record: &ReceiptRecord) -> Evidence {
+    let result: Option<Value> = record.result_json.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    let sought = result.and_then(|mut result| serde_json::from_value(result[SOUGHT].take()).ok());
+    sought.unwrap_or(Evidence::Nothing)
+}
+
 /// A receipt while its operation is carried out: every change is durable before the next thing happens.
 pub(crate) struct OpenReceipt {
     records: Records,
@@ -123,25 +141,52 @@ impl OpenReceipt {
         Self { records: records.clone(), record }
     }
 
-    /// A step is about to be sent: durable before it is.
-    pub(crate) async fn step_intent(&mut self, name: &str) -> Result<(), Refusal> {
+    /// A step is about to be sent: durable before it is, and with it what would show that it took effect.
+    pub(crate) async fn step_intent(&mut self, name: &str, evidence: &Evidence) -> Result<(), Refusal> {
         let step = StepRecord { name: name.to_owned(), state: StepState::Intent, code: None, detail: None };
         self.record.steps.push(step);
         self.record.state = ReceiptState::InFlight;
+        self.record.result_json = Some(json!({ SOUGHT: evidence }).to_string());
         self.save().await
     }
 
-    /// What came of the last step.
+    /// What came of the last step, where the receipt is not closed with it.
     pub(crate) async fn step_outcome(&mut self, state: StepState, reason: Option<&Refusal>) -> Result<(), Refusal> {
+        self.set_outcome(state, reason);
+        self.save().await
+    }
+
+    fn set_outcome(&mut self, state: StepState, reason: Option<&Refusal>) {
         if let Some(step) = self.record.steps.last_mut() {
             step.state = state;
             step.code = reason.map(|reason| reason.code.as_str().to_owned());
             step.detail = reason.map(|reason| reason.detail.clone());
         }
-        self.save().await
     }
 
-    /// Closes the receipt.
+    /// Closes the receipt with what came of its last step, in one write: no crash leaves the one without the other.
+    pub(crate) async fn close(&mut self, step: StepState, closing: Closing<'_>) -> Result<(), Refusal> {
+        self.set_outcome(step, closing.reason);
+        self.finish(closing.state, closing.reason, closing.result).await
+    }
+
+    /// Closes the receipt with its last step done.
+    pub(crate) async fn done(&mut self, result: Value) -> Result<(), Refusal> {
+        self.close(StepState::Done, Closing { state: ReceiptState::Applied, reason: None, result }).await
+    }
+
+    /// Closes the receipt: its last step was not sent and never will be.
+    pub(crate) async fn close_not_sent(&mut self, reason: &Refusal) -> Result<(), Refusal> {
+        let closing = Closing { state: ReceiptState::Rejected, reason: Some(reason), result: Value::Null };
+        self.close(StepState::NotSent, closing).await
+    }
+
+    /// The receipt as it is stored now.
+    pub(crate) fn into_record(self) -> ReceiptRecord {
+        self.record
+    }
+
+    /// Closes the receipt; its steps stay as they are.
     pub(crate) async fn finish(
         &mut self,
         state: ReceiptState,

@@ -13,7 +13,7 @@ use rules::quiet::QuietTracker;
 use rules::refusal::Refusal;
 use rules::tripwire::KnownExempt;
 use serde_json::Value;
-use store::SessionRecord;
+use store::{ReceiptRecord, SessionRecord};
 use tokio::sync::{Notify, watch};
 
 use crate::frames::{Frames, Link};
@@ -23,6 +23,7 @@ use crate::named_files::PinnedFiles;
 use crate::offer::Waiting;
 use crate::server::VerifiedServer;
 use crate::shared::Shared;
+use crate::tripped::Tripped;
 
 /// Prompts that may wait in one session.
 pub(crate) const MAX_QUEUED_PROMPTS: usize = 32;
@@ -41,17 +42,6 @@ pub(crate) struct OpenDecision {
     pub(crate) approval_id: String,
     pub(crate) event_ids: Vec<String>,
     pub(crate) server_start_id: String,
-}
-
-/// What the tripwire found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Tripped {
-    /// What an owner acknowledges.
-    pub(crate) block_id: String,
-    /// Observations of actions that nobody accepted, in log order.
-    pub(crate) observation_ids: Vec<String>,
-    /// Why the session takes no step.
-    pub(crate) refusal: Refusal,
 }
 
 /// A session that is put on a server again by itself.
@@ -99,6 +89,8 @@ pub(crate) struct State {
     /// Observations that need no accept, found so far.
     pub(crate) known_exempt: KnownExempt,
     pub(crate) open_decisions: Vec<OpenDecision>,
+    /// Receipts of steps that were sent and got no answer: the next read shows what came of them, or that it cannot be told.
+    pub(crate) unresolved: Vec<ReceiptRecord>,
     pub(crate) queue: VecDeque<QueuedPrompt>,
     /// The newest usage figures of the log, redacted.
     pub(crate) usage: Value,
@@ -109,6 +101,10 @@ pub(crate) struct State {
     /// Set while the session is on no server and is to come back by itself.
     pub(crate) returning: Option<Returning>,
     pub(crate) closed: bool,
+    /// What stood in the log and the ledger before this daemon has been read.
+    pub(crate) taken_up: bool,
+    /// Counts interrupts: what was decided before one does not go out after it.
+    pub(crate) interrupts: u64,
 }
 
 /// A session. Mutations hold [`Session::lock`]; reads of the log hold [`Session::reading`].
@@ -116,7 +112,8 @@ pub(crate) struct Session {
     id: SessionId,
     workspace: PathBuf,
     shared: Arc<Shared>,
-    pub(crate) lock: tokio::sync::Mutex<()>,
+    /// The same for every life of the conversation: a session that is closed and attached again waits for what is under way.
+    pub(crate) lock: Arc<tokio::sync::Mutex<()>>,
     pub(crate) reading: tokio::sync::Mutex<()>,
     /// Held while the session is put on a server.
     pub(crate) binding: tokio::sync::Mutex<()>,
@@ -135,11 +132,12 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) fn new(shared: &Arc<Shared>, id: SessionId, record: SessionRecord, sent: BTreeSet<String>) -> Arc<Self> {
         let lifetime_ms = shared.settings.approval.expires_min.saturating_mul(60_000);
+        let lock = shared.operation_lock(id.as_str());
         Arc::new(Self {
             id,
             workspace: PathBuf::from(&record.workspace),
             shared: Arc::clone(shared),
-            lock: tokio::sync::Mutex::new(()),
+            lock,
             reading: tokio::sync::Mutex::new(()),
             binding: tokio::sync::Mutex::new(()),
             intake: tokio::sync::Mutex::new(Tail::new()),
@@ -162,6 +160,7 @@ impl Session {
                 baseline: BTreeSet::new(),
                 known_exempt: KnownExempt::default(),
                 open_decisions: Vec::new(),
+                unresolved: Vec::new(),
                 queue: VecDeque::new(),
                 usage: Value::Null,
                 generation: 1,
@@ -169,6 +168,8 @@ impl Session {
                 observed_at_ms: 0,
                 server: None,
                 returning: None,
+                taken_up: false,
+                interrupts: 0,
             }),
             changes: watch::Sender::new(0),
             stale: Arc::new(Notify::new()),
@@ -271,6 +272,7 @@ impl Session {
         !state.quiet.is_quiet()
             || state.status == ExecutionStatus::Running
             || !state.open_decisions.is_empty()
+            || !state.unresolved.is_empty()
             || !state.queue.is_empty()
     }
 }

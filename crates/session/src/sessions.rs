@@ -132,7 +132,19 @@ impl Supervisor {
         let server = self.inner.servers.ensure(workspace).await?;
         let id = parse_id(session_id)?;
         let info = server.client().conversation(&id).await.map_err(|error| upstream::refusal(&error))?;
-        self.enter(&server, id, record(caller, session_id, workspace, info.title, SessionOrigin::Attached)).await?;
+        let fresh = record(caller, session_id, workspace, info.title, SessionOrigin::Attached);
+        let key = session_id.to_owned();
+        let record = match self.shared().records.ledger(move |ledger| ledger.session(&key)).await? {
+            // A session again: what it was trusted with, and what blocked it, stands.
+            Some(known) if known.workspace == fresh.workspace => SessionRecord {
+                origin: known.origin,
+                parent_session_id: known.parent_session_id,
+                baseline_event_id: known.baseline_event_id,
+                ..fresh
+            },
+            Some(_) | None => fresh,
+        };
+        self.enter(&server, id, record).await?;
         Ok(())
     }
 
@@ -158,6 +170,7 @@ impl Supervisor {
     pub async fn close_session(&self, caller: &Caller, session_id: &str, delete: bool) -> Result<(), Refusal> {
         authorize(caller.roles, Role::Operator)?;
         let session = self.find(session_id)?;
+        session.state().interrupts += 1;
         session.cancel_queue().await?;
         let mut server = session.state().server.clone();
         if delete && server.is_none() {
@@ -177,6 +190,7 @@ impl Supervisor {
                     }
                 }
             }
+            session.close_what_is_open(server).await?;
         }
         // First on the server: what a crash leaves between the two is a session that can be closed again.
         if delete {
@@ -184,12 +198,13 @@ impl Supervisor {
         }
         let (id, by) = (session_id.to_owned(), caller.name.clone());
         let close = move |ledger: &store::Ledger| ledger.close_session(&id, clock::now_ms(), &by);
-        self.shared().records.write("close_session", close).await?;
-        {
-            let mut state = session.state();
-            state.closed = true;
-            state.server = None;
+        // First: what stores the session meanwhile closes it again.
+        session.state().closed = true;
+        if let Err(refusal) = self.shared().records.write("close_session", close).await {
+            session.state().closed = false;
+            return Err(refusal);
         }
+        session.state().server = None;
         session.note_event("lifecycle", json!({"event": "session_closed", "deleted": delete})).await?;
         session.mark_stale();
         if delete {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use agent_contract::Contract;
 use host::sign::SigningKey;
@@ -67,7 +67,12 @@ pub(crate) struct Shared {
     pub(crate) version: &'static str,
     pub(crate) watch: Watch,
     sessions: Mutex<BTreeMap<String, Arc<Session>>>,
+    /// Of every conversation with an operation under way, or a session.
+    operation_locks: Mutex<BTreeMap<String, Weak<OperationLock>>>,
 }
+
+/// Held by the operation that changes a conversation.
+pub(crate) type OperationLock = tokio::sync::Mutex<()>;
 
 impl Shared {
     /// Every session, by id.
@@ -91,6 +96,18 @@ impl Shared {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).remove(session_id);
     }
 
+    /// The lock of a conversation: one, however many sessions it has been.
+    pub(crate) fn operation_lock(&self, session_id: &str) -> Arc<OperationLock> {
+        let mut locks = self.operation_locks.lock().unwrap_or_else(PoisonError::into_inner);
+        locks.retain(|_, lock| lock.strong_count() > 0);
+        if let Some(lock) = locks.get(session_id).and_then(Weak::upgrade) {
+            return lock;
+        }
+        let lock = Arc::default();
+        locks.insert(session_id.to_owned(), Arc::downgrade(&lock));
+        lock
+    }
+
     pub(crate) fn new(from: Dependencies, records: OpenRecords) -> Self {
         Self {
             settings: from.settings,
@@ -107,6 +124,7 @@ impl Shared {
             version: from.version,
             watch: from.watch,
             sessions: Mutex::new(BTreeMap::new()),
+            operation_locks: Mutex::new(BTreeMap::new()),
         }
     }
 

@@ -89,14 +89,14 @@ impl Supervisor {
         Ok(())
     }
 
-    /// A queued prompt is to be delivered, and an accept without an answer to be looked into, without anyone asking.
+    /// A queued prompt is to be delivered, and a step without an answer to be looked into, without anyone asking.
     async fn find_returning_sessions(&self) -> Result<(), Refusal> {
         for session in self.shared().sessions() {
             let id = session.id().as_str().to_owned();
             let accepts = self.shared().records.ledger(move |ledger| ledger.accepts(&id)).await?;
             let unanswered = accepts.iter().any(|accept| accept.state == store::AcceptState::Sent);
             let mut state = session.state();
-            if unanswered || !state.queue.is_empty() {
+            if unanswered || !state.unresolved.is_empty() || !state.queue.is_empty() {
                 state.returning = Some(Returning::new(false));
             }
         }

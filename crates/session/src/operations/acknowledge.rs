@@ -2,46 +2,51 @@
 
 use std::sync::Arc;
 
-use rules::refusal::Refusal;
+use rules::evidence::Evidence;
+use rules::refusal::{Refusal, RefusalCode};
 use rules::tripwire::check_acknowledge;
 use serde_json::json;
-use store::{ReceiptState, StepState};
+use store::ReceiptState;
 
 use super::Ask;
+use crate::clock;
 use crate::records::OpenReceipt;
 use crate::session::Session;
 
 impl Session {
     /// Lifts the block of that id. From here on the tripwire compares with the log as it stands now: what was observed up
     /// to here is acknowledged, and nothing that comes later.
-    ///
-    /// Called right after a read under the session's lock, so that the block is the one of the log as it is.
     pub(crate) async fn acknowledge(self: &Arc<Self>, ask: &Ask, block_id: &str) -> Result<(), Refusal> {
         let (record, baseline) = {
-            let state = self.state();
+            let mut state = self.state();
+            if state.closed {
+                return Err(Refusal::new(RefusalCode::SessionClosed, "the session was closed"));
+            }
+            // In the same lock as the baseline is taken: nothing that was read since the owner looked is acknowledged along.
+            state.judge(self.id().as_str());
             check_acknowledge(block_id, state.tripped.as_ref().map(|tripped| tripped.block_id.as_str()))?;
             let mut record = state.record.clone();
             record.baseline_event_id = state.mirror.last_event_id().map(str::to_owned);
             record.changed_by.clone_from(&ask.caller.name);
-            record.changed_at_ms = crate::clock::now_ms();
+            record.changed_at_ms = clock::now_ms();
             let baseline = state.mirror.events().iter().map(|event| event.event_id.clone()).collect();
             (record, baseline)
         };
         let open = ask.record(Some(self.id().as_str()), ReceiptState::InFlight);
         let mut receipt = OpenReceipt::create(&self.shared().records, open).await?;
         // A step of its own: when the daemon ends in between, the receipt does not say that nothing was done.
-        receipt.step_intent("acknowledge").await?;
+        receipt.step_intent("acknowledge", &Evidence::Nothing).await?;
         let stored = record.clone();
         self.shared().records.write("put_session", move |ledger| ledger.put_session(stored)).await?;
         {
             let mut state = self.state();
             state.record = record;
             state.baseline = baseline;
-            state.tripped = None;
+            state.judge(self.id().as_str());
         }
+        self.close_again_if_closed(&ask.caller.name).await?;
         self.note_event("lifecycle", json!({"event": "session_unblocked", "block_id": block_id})).await?;
-        receipt.step_outcome(StepState::Done, None).await?;
-        receipt.finish(ReceiptState::Applied, None, json!({"block_id": block_id})).await?;
+        receipt.done(json!({"block_id": block_id})).await?;
         self.mark_stale();
         Ok(())
     }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rules::approval::check_reject;
+use rules::approval::{AcceptEvidence, accept_evidence, check_reject};
+use rules::evidence::Evidence;
 use rules::refusal::{Refusal, RefusalCode};
 use serde_json::{Value, json};
 use store::{ReceiptState, StepState};
@@ -11,7 +12,7 @@ use store::{ReceiptState, StepState};
 use super::Ask;
 use super::step::Step;
 use crate::clock;
-use crate::records::OpenReceipt;
+use crate::records::{Closing, OpenReceipt};
 use crate::server::VerifiedServer;
 use crate::session::{OpenDecision, Session};
 use crate::upstream::{self, Failure};
@@ -29,22 +30,23 @@ impl Session {
         server: &Arc<VerifiedServer>,
         ask: &Ask,
         approval_id: &str,
+        interrupts: u64,
     ) -> Result<(), Refusal> {
         self.wait_settled(server).await?;
         let grant = self.ask_gate(server, Step::Accept { approval_id, token_name: &ask.caller.name })?;
         let named = self.named_files().await;
-        {
-            let mut state = self.state();
-            state.pinned_files.pin(approval_id, &named);
-            state.pinned_files.check(named)?;
-        }
+        self.state().pinned_files.check(approval_id, named)?;
         let event_ids = grant.event_ids().to_vec();
         let record = ask.record(Some(self.id().as_str()), ReceiptState::InFlight);
         let mut receipt = OpenReceipt::create(&self.shared().records, record).await?;
         if let Err(refusal) = self.record_accept(approval_id, &event_ids).await {
             return receipt.finish(ReceiptState::Rejected, Some(&refusal), Value::Null).await;
         }
-        receipt.step_intent("accept").await?;
+        let evidence = Evidence::Observations { event_ids: event_ids.clone() };
+        if let Err(refusal) = receipt.step_intent("accept", &evidence).await {
+            self.withdraw_accept(&mut receipt, approval_id, &event_ids, &refusal).await?;
+            return Err(refusal);
+        }
         let decision = OpenDecision {
             client_action_id: ask.client_action_id.clone(),
             approval_id: approval_id.to_owned(),
@@ -64,6 +66,11 @@ impl Session {
             let reason = Refusal::new(RefusalCode::ServerUnavailable, error.to_string());
             return self.withdraw_accept(&mut receipt, approval_id, &event_ids, &reason).await;
         }
+        // After the grant: an interrupt or a close that came before it found nothing to take back.
+        if let Err(stopped) = self.check_not_stopped(interrupts) {
+            self.take_back(server, &event_ids).await;
+            return self.withdraw_accept(&mut receipt, approval_id, &event_ids, &stopped).await;
+        }
         match server.client().accept(grant, self.id()).await {
             Ok(()) => {
                 self.mark_stale();
@@ -75,11 +82,15 @@ impl Session {
                     server.stop().await;
                 }
                 self.end_unless_begun(server, &error).await;
+                let answered = error.was_answered();
                 match upstream::failure(&error) {
                     Failure::NotSent => self.withdraw_accept(&mut receipt, approval_id, &event_ids, &reason).await,
                     // The evidence, or its absence once the turn is over, closes the receipt.
                     Failure::Refused | Failure::Unknown => {
                         receipt.step_outcome(StepState::Unknown, Some(&reason)).await?;
+                        if answered {
+                            self.note_nothing_begins(server).await;
+                        }
                         self.mark_stale();
                         Ok(())
                     }
@@ -108,18 +119,21 @@ impl Session {
         reason: &Refusal,
     ) -> Result<(), Refusal> {
         let (session_id, id) = (self.id().as_str().to_owned(), approval_id.to_owned());
-        self.shared()
+        let withdrawn = self
+            .shared()
             .records
             .write("withdraw_unsent_accept", move |ledger| ledger.withdraw_unsent_accept(&session_id, &id))
             .await?;
         {
             let mut state = self.state();
-            state.sent.retain(|event_id| !event_ids.contains(event_id));
+            // Another server may have been found meanwhile, and the accept called doubtful: then it stays so.
+            if withdrawn == event_ids.len() {
+                state.sent.retain(|event_id| !event_ids.contains(event_id));
+            }
             state.open_decisions.retain(|open| open.approval_id != approval_id);
             state.quiet.note_step_over();
         }
-        receipt.step_outcome(StepState::NotSent, Some(reason)).await?;
-        receipt.finish(ReceiptState::Rejected, Some(reason), Value::Null).await
+        receipt.close_not_sent(reason).await
     }
 
     /// Rejects the batch that was looked at. Needs no lock, generation or session canary: it can only prevent.
@@ -139,19 +153,31 @@ impl Session {
         };
         let record = ask.record(Some(self.id().as_str()), ReceiptState::InFlight);
         let mut receipt = OpenReceipt::create(&self.shared().records, record).await?;
-        receipt.step_intent("reject").await?;
+        receipt.step_intent("reject", &Evidence::Rejections { event_ids: event_ids.clone() }).await?;
         if let Err(error) = server.client().reject(self.id(), reason).await {
-            return self.settle_failure(&mut receipt, &error).await;
+            return self.settle_failure(server, receipt, &error).await;
         }
         let result = json!({"approval_id": approval_id});
-        if self.wait_answered(&event_ids).await? {
-            receipt.step_outcome(StepState::Done, None).await?;
-            self.mark_answered(&event_ids).await?;
-            return receipt.finish(ReceiptState::Applied, None, result).await;
+        if !self.wait_answered(&event_ids).await? {
+            let unseen = Refusal::new(RefusalCode::NoEvidence, "the rejection was sent and not seen in time");
+            let closing = Closing { state: ReceiptState::OutcomeUnknown, reason: Some(&unseen), result };
+            return receipt.close(StepState::Unknown, closing).await;
         }
-        let unseen = Refusal::new(RefusalCode::NoEvidence, "the rejection was sent and not seen in time");
-        receipt.step_outcome(StepState::Unknown, Some(&unseen)).await?;
-        receipt.finish(ReceiptState::OutcomeUnknown, Some(&unseen), result).await
+        self.mark_answered(&event_ids).await?;
+        match accept_evidence(&self.answers(&event_ids)?) {
+            AcceptEvidence::Rejected => receipt.done(result).await,
+            AcceptEvidence::Ran => {
+                let late = Refusal::new(RefusalCode::ApprovalSuperseded, "an accept came first; all of it ran");
+                let closing = Closing { state: ReceiptState::Rejected, reason: Some(&late), result };
+                receipt.close(StepState::Failed, closing).await
+            }
+            AcceptEvidence::Unclear | AcceptEvidence::Awaited => {
+                let detail = "an error or an observation stands for an action; it may have run, look at the events";
+                let unclear = Refusal::new(RefusalCode::NoEvidence, detail);
+                let closing = Closing { state: ReceiptState::OutcomeUnknown, reason: Some(&unclear), result };
+                receipt.close(StepState::Unknown, closing).await
+            }
+        }
     }
 
     async fn wait_answered(&self, event_ids: &[String]) -> Result<bool, Refusal> {

@@ -4,13 +4,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use agent_contract::SessionId;
+use rules::branch::active_branch;
+use rules::evidence::Evidence;
 use rules::refusal::{Refusal, RefusalCode};
 use serde_json::{Value, json};
 use store::{ReceiptState, SessionOrigin, SessionRecord, StepState};
 
 use super::Ask;
 use crate::clock;
-use crate::records::OpenReceipt;
+use crate::records::{Closing, OpenReceipt};
 use crate::server::{VerifiedServer, event_id};
 use crate::session::Session;
 
@@ -22,16 +24,13 @@ impl Session {
         title: Option<&str>,
         chosen: Option<&str>,
     ) -> Result<(), Refusal> {
-        let (point, copied) = {
+        let point = {
             let state = self.state();
             let branch = state.branch()?;
             let point = branch.last_safe_point().ok_or_else(|| {
                 Refusal::new(RefusalCode::NotASafePoint, "the conversation has no safe point to fork from yet")
             })?;
-            let events = branch.events();
-            let end = events.iter().position(|event| event.event_id == point.event_id).map_or(0, |at| at + 1);
-            let copied: BTreeSet<String> = events.iter().take(end).map(|event| event.event_id.clone()).collect();
-            (point.event_id.clone(), copied)
+            point.event_id.clone()
         };
         let fork_id = chosen.map_or_else(|| uuid::Uuid::new_v4().to_string(), str::to_owned);
         if self.shared().session(&fork_id).is_some() {
@@ -42,41 +41,59 @@ impl Session {
         let from = event_id(&point)?;
         let record = ask.record(Some(self.id().as_str()), ReceiptState::InFlight);
         let mut receipt = OpenReceipt::create(&self.shared().records, record).await?;
-        receipt.step_intent("fork").await?;
+        let evidence = Evidence::Fork { session_id: fork_id.clone(), from_event_id: point.clone() };
+        receipt.step_intent("fork", &evidence).await?;
         if let Err(error) = server.client().fork(self.id(), &parsed, &from, title).await {
-            return self.settle_failure(&mut receipt, &error).await;
+            return self.settle_failure(server, receipt, &error).await;
         }
+        // Recorded before the step is done: a fork that nobody knew of could not be found again.
+        let fork = self.enter_fork(parsed, &point, title, &ask.caller.name).await?;
         receipt.step_outcome(StepState::Done, None).await?;
+        receipt.step_intent("set_policy", &evidence).await?;
+        match fork.bind(server).await {
+            Ok(()) => receipt.done(json!({"session_id": fork_id, "from_event_id": point})).await,
+            Err(refusal) => {
+                // The fork stands and is blocked until it can be read.
+                let closing =
+                    Closing { state: ReceiptState::OutcomeUnknown, reason: Some(&refusal), result: Value::Null };
+                receipt.close(StepState::Unknown, closing).await
+            }
+        }
+    }
+
+    /// Records the fork of this session that was taken at an event, and knows it from here on.
+    ///
+    /// # Errors
+    /// `branch_unreadable`, `store_failed`.
+    pub(crate) async fn enter_fork(
+        self: &Arc<Self>,
+        fork_id: SessionId,
+        from_event_id: &str,
+        title: Option<&str>,
+        caller: &str,
+    ) -> Result<Arc<Self>, Refusal> {
+        let copied: BTreeSet<String> = {
+            let state = self.state();
+            let branch = active_branch(state.mirror.events(), Some(from_event_id)).map_err(Refusal::from)?;
+            branch.events().iter().map(|event| event.event_id.clone()).collect()
+        };
         let now_ms = clock::now_ms();
         let record = SessionRecord {
-            session_id: fork_id.clone(),
+            session_id: fork_id.as_str().to_owned(),
             workspace: self.workspace().to_string_lossy().into_owned(),
             title: title.map(str::to_owned),
             origin: SessionOrigin::Forked,
             parent_session_id: Some(self.id().as_str().to_owned()),
-            baseline_event_id: Some(point.clone()),
+            baseline_event_id: Some(from_event_id.to_owned()),
             created_at_ms: now_ms,
             closed_at_ms: None,
-            changed_by: ask.caller.name.clone(),
+            changed_by: caller.to_owned(),
             changed_at_ms: now_ms,
         };
         let stored = record.clone();
         self.shared().records.write("put_session", move |ledger| ledger.put_session(stored)).await?;
-        let fork = Session::new(self.shared(), parsed, record, BTreeSet::new());
+        let fork = Session::new(self.shared(), fork_id, record, BTreeSet::new());
         fork.state().baseline = copied;
-        let fork = self.shared().enter(fork);
-        receipt.step_intent("set_policy").await?;
-        let result = json!({"session_id": fork_id, "from_event_id": point});
-        match fork.bind(server).await {
-            Ok(()) => {
-                receipt.step_outcome(StepState::Done, None).await?;
-                receipt.finish(ReceiptState::Applied, None, result).await
-            }
-            Err(refusal) => {
-                // The fork stands and is blocked until it can be read.
-                receipt.step_outcome(StepState::Unknown, Some(&refusal)).await?;
-                receipt.finish(ReceiptState::OutcomeUnknown, Some(&refusal), Value::Null).await
-            }
-        }
+        Ok(self.shared().enter(fork))
     }
 }

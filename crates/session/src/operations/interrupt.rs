@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rules::evidence::Evidence;
 use rules::refusal::{Refusal, RefusalCode};
 use serde_json::{Value, json};
 use store::ReceiptState;
@@ -15,13 +16,15 @@ impl Session {
     pub(crate) async fn interrupt(self: &Arc<Self>, server: &Arc<VerifiedServer>, ask: &Ask) -> Result<(), Refusal> {
         let record = ask.record(Some(self.id().as_str()), ReceiptState::InFlight);
         let mut receipt = OpenReceipt::create(&self.shared().records, record).await?;
+        // What was decided before and has not gone out must not go out after it.
+        self.state().interrupts += 1;
         let cancelled = self.cancel_queue().await?;
         // A grant that was not used yet must not be used after the interrupt.
         self.revoke_unused(server).await;
-        receipt.step_intent("interrupt").await?;
+        receipt.step_intent("interrupt", &Evidence::Nothing).await?;
         let outcome = server.client().interrupt(self.id()).await;
         let interrupted = outcome.is_ok();
-        self.settle_call(&mut receipt, outcome, json!({"cancelled_prompts": cancelled})).await?;
+        self.settle_call(server, receipt, outcome, json!({"cancelled_prompts": cancelled})).await?;
         if interrupted {
             self.note_interrupted(server).await;
         }

@@ -5,14 +5,15 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rules::catalog::OnPending;
-use rules::log::{ExecutionStatus, LogEventKind};
+use rules::evidence::Evidence;
+use rules::log::ExecutionStatus;
 use rules::refusal::{Refusal, RefusalCode};
-use serde_json::{Value, json};
+use serde_json::Value;
 use store::{ReceiptState, StepState};
 
 use super::Ask;
 use super::step::Step;
-use crate::records::OpenReceipt;
+use crate::records::{Closing, OpenReceipt};
 use crate::server::VerifiedServer;
 use crate::session::{MAX_QUEUED_PROMPTS, QueuedPrompt, Session};
 use crate::upstream::{self, Failure};
@@ -27,6 +28,7 @@ impl Session {
         ask: &Ask,
         text: &str,
         on_pending: OnPending,
+        interrupts: u64,
     ) -> Result<(), Refusal> {
         let (running, waits, behind) = {
             let mut state = self.state();
@@ -35,7 +37,7 @@ impl Session {
         };
         // Under a pending batch the prompt is refused, or takes the batch's place; queued ones wait for it to be decided.
         if waits && !running && on_pending == OnPending::Reject {
-            return self.reject_then_prompt(server, ask, text).await;
+            return self.reject_then_prompt(server, ask, text, interrupts).await;
         }
         if running || (behind && !waits) {
             return self.queue_prompt(ask, text).await;
@@ -44,8 +46,8 @@ impl Session {
         // Asked before anything is recorded: a refusal here does not use the key up.
         let grant = self.ask_gate(server, Step::Message)?;
         let record = ask.record(Some(self.id().as_str()), ReceiptState::InFlight);
-        let mut receipt = OpenReceipt::create(&self.shared().records, record).await?;
-        self.send_prompt(server, &mut receipt, grant, text).await
+        let receipt = OpenReceipt::create(&self.shared().records, record).await?;
+        self.send_prompt(server, receipt, grant, text, interrupts).await
     }
 
     async fn queue_prompt(&self, ask: &Ask, text: &str) -> Result<(), Refusal> {
@@ -68,17 +70,19 @@ impl Session {
         server: &Arc<VerifiedServer>,
         ask: &Ask,
         text: &str,
+        interrupts: u64,
     ) -> Result<(), Refusal> {
         let record = ask.record(Some(self.id().as_str()), ReceiptState::InFlight);
         let mut receipt = OpenReceipt::create(&self.shared().records, record).await?;
-        receipt.step_intent("reject").await?;
+        // The rejection alone is not what was asked for, and shows nothing of the message.
+        receipt.step_intent("reject", &Evidence::Nothing).await?;
         if let Err(error) = server.client().reject(self.id(), Some("superseded by a new prompt")).await {
-            return self.settle_failure(&mut receipt, &error).await;
+            return self.settle_failure(server, receipt, &error).await;
         }
         if !self.wait_nothing_waits(server).await? {
             let reason = Refusal::new(RefusalCode::NoEvidence, "the rejection was sent and not seen in time");
-            receipt.step_outcome(StepState::Unknown, Some(&reason)).await?;
-            return receipt.finish(ReceiptState::OutcomeUnknown, Some(&reason), Value::Null).await;
+            let closing = Closing { state: ReceiptState::OutcomeUnknown, reason: Some(&reason), result: Value::Null };
+            return receipt.close(StepState::Unknown, closing).await;
         }
         receipt.step_outcome(StepState::Done, None).await?;
         let granted = match self.wait_settled(server).await {
@@ -86,7 +90,7 @@ impl Session {
             Err(refusal) => Err(refusal),
         };
         match granted {
-            Ok(grant) => self.send_prompt(server, &mut receipt, grant, text).await,
+            Ok(grant) => self.send_prompt(server, receipt, grant, text, interrupts).await,
             Err(refusal) => receipt.finish(ReceiptState::Rejected, Some(&refusal), Value::Null).await,
         }
     }
@@ -109,54 +113,34 @@ impl Session {
     async fn send_prompt(
         self: &Arc<Self>,
         server: &Arc<VerifiedServer>,
-        receipt: &mut OpenReceipt,
+        mut receipt: OpenReceipt,
         grant: rules::gate::StepGrant,
         text: &str,
+        interrupts: u64,
     ) -> Result<(), Refusal> {
-        receipt.step_intent("send_message").await?;
-        let before = self.state().mirror.events().len();
+        let evidence = Evidence::of_message(self.state().mirror.last_event_id(), text);
+        receipt.step_intent("send_message", &evidence).await?;
+        if let Err(refusal) = self.check_not_stopped(interrupts) {
+            return receipt.close_not_sent(&refusal).await;
+        }
         self.state().quiet.note_step_call();
         let outcome = server.client().send_message(grant, self.id(), text).await;
+        let mut answered_badly = false;
         match &outcome {
             Ok(()) => self.mark_stale(),
             Err(error) => match upstream::failure(error) {
                 Failure::NotSent | Failure::Refused => self.state().quiet.note_step_over(),
                 Failure::Unknown => {
-                    let answered = error.was_answered();
+                    answered_badly = error.was_answered();
                     self.end_unless_begun(server, error).await;
-                    if self.message_arrived(server, before, text).await {
-                        receipt.step_outcome(StepState::Done, None).await?;
-                        receipt.finish(ReceiptState::Applied, None, json!({"evidence": "event_log"})).await?;
-                    } else {
-                        self.settle_failure(receipt, error).await?;
-                    }
-                    if answered {
-                        self.note_nothing_begins(server).await;
-                    }
-                    return Ok(());
                 }
             },
         }
-        self.settle_call(receipt, outcome, Value::Null).await
-    }
-
-    /// Whether the message stands in the log after the recorded point.
-    async fn message_arrived(self: &Arc<Self>, server: &Arc<VerifiedServer>, before: usize, text: &str) -> bool {
-        if let Err(refusal) = self.pull(server).await {
-            tracing::debug!(session = self.id().as_str(), %refusal, "what was read before must do");
+        self.settle_call(server, receipt, outcome, Value::Null).await?;
+        if answered_badly {
+            self.note_nothing_begins(server).await;
         }
-        let state = self.state();
-        state.mirror.events().iter().skip(before).any(|event| match &event.kind {
-            LogEventKind::UserMessage { text: seen } => seen == text,
-            LogEventKind::Action(_)
-            | LogEventKind::Observation { .. }
-            | LogEventKind::UserReject { .. }
-            | LogEventKind::AgentError { .. }
-            | LogEventKind::AgentMessage { .. }
-            | LogEventKind::Status(_)
-            | LogEventKind::StateUpdate
-            | LogEventKind::Other => false,
-        })
+        Ok(())
     }
 
     /// Whether a queued prompt could go out now.
@@ -190,6 +174,7 @@ impl Session {
     }
 
     async fn try_deliver(self: &Arc<Self>, server: &Arc<VerifiedServer>) -> Result<(), Refusal> {
+        let interrupts = self.interrupts();
         self.wait_settled(server).await?;
         self.observe(server).await?;
         if !self.may_deliver() {
@@ -201,8 +186,8 @@ impl Session {
         if record.state != ReceiptState::Queued {
             return Ok(());
         }
-        let mut receipt = OpenReceipt::resume(&self.shared().records, record);
-        self.send_prompt(server, &mut receipt, grant, &queued.text).await?;
+        let receipt = OpenReceipt::resume(&self.shared().records, record);
+        self.send_prompt(server, receipt, grant, &queued.text, interrupts).await?;
         self.announce_change();
         Ok(())
     }

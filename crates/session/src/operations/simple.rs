@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use agent_contract::ContractError;
+use rules::evidence::Evidence;
 use rules::log::ExecutionStatus;
 use rules::refusal::{Refusal, RefusalCode};
 use serde_json::{Value, json};
-use store::ReceiptState;
+use store::{ReceiptState, StepState};
 
 use super::Ask;
 use super::step::Step;
 use crate::offer::can_resume;
 use crate::profile::choice_profile;
-use crate::records::OpenReceipt;
+use crate::records::{Closing, OpenReceipt};
 use crate::server::{VerifiedServer, event_id as checked_event_id, profile_name};
 use crate::session::Session;
 
@@ -45,7 +46,7 @@ impl Session {
         }
         let target = checked_event_id(event_id)?;
         let mut receipt = self.open(ask).await?;
-        receipt.step_intent("navigate").await?;
+        receipt.step_intent("navigate", &Evidence::Head { event_id: event_id.to_owned() }).await?;
         let outcome = server.client().navigate(self.id(), &target).await;
         if let Ok(info) = &outcome {
             let mut state = self.state();
@@ -55,13 +56,19 @@ impl Session {
         }
         if outcome.as_ref().is_ok_and(|info| info.leaf_event_id.as_deref() != Some(event_id)) {
             let reason = Refusal::new(RefusalCode::NoEvidence, "the server answered and its head is elsewhere");
-            return receipt.finish(ReceiptState::OutcomeUnknown, Some(&reason), Value::Null).await;
+            let closing = Closing { state: ReceiptState::OutcomeUnknown, reason: Some(&reason), result: Value::Null };
+            return receipt.close(StepState::Unknown, closing).await;
         }
-        self.settle_call(&mut receipt, outcome.map(|_| ()), json!({"event_id": event_id})).await?;
+        self.settle_call(server, receipt, outcome.map(|_| ()), json!({"event_id": event_id})).await?;
         self.after_change(server).await
     }
 
-    pub(crate) async fn resume(self: &Arc<Self>, server: &Arc<VerifiedServer>, ask: &Ask) -> Result<(), Refusal> {
+    pub(crate) async fn resume(
+        self: &Arc<Self>,
+        server: &Arc<VerifiedServer>,
+        ask: &Ask,
+        interrupts: u64,
+    ) -> Result<(), Refusal> {
         // A turn that runs may run for long: said at once, not after a wait.
         self.check_not_running()?;
         self.wait_settled(server).await?;
@@ -70,7 +77,11 @@ impl Session {
             return Err(Refusal::new(RefusalCode::NotAdvertised, "the turn has ended; send a prompt to begin another"));
         }
         let mut receipt = self.open(ask).await?;
-        receipt.step_intent("run").await?;
+        let after_event_id = self.state().mirror.last_event_id().map(str::to_owned);
+        receipt.step_intent("run", &Evidence::Run { after_event_id }).await?;
+        if let Err(refusal) = self.check_not_stopped(interrupts) {
+            return receipt.close_not_sent(&refusal).await;
+        }
         self.state().quiet.note_step_call();
         let outcome = server.client().run(grant, self.id()).await;
         let answered_badly = outcome.as_ref().is_err_and(ContractError::was_answered);
@@ -81,20 +92,28 @@ impl Session {
             }
         }
         self.mark_stale();
-        self.settle_call(&mut receipt, outcome, Value::Null).await?;
+        self.settle_call(server, receipt, outcome, Value::Null).await?;
         if answered_badly {
             self.note_nothing_begins(server).await;
         }
         Ok(())
     }
 
-    pub(crate) async fn compact(self: &Arc<Self>, server: &Arc<VerifiedServer>, ask: &Ask) -> Result<(), Refusal> {
+    pub(crate) async fn compact(
+        self: &Arc<Self>,
+        server: &Arc<VerifiedServer>,
+        ask: &Ask,
+        interrupts: u64,
+    ) -> Result<(), Refusal> {
         // A turn that runs may run for long: said at once, not after a wait.
         self.check_not_running()?;
         self.wait_settled(server).await?;
         let grant = self.ask_gate(server, Step::Condense)?;
         let mut receipt = self.open(ask).await?;
-        receipt.step_intent("condense").await?;
+        receipt.step_intent("condense", &Evidence::Nothing).await?;
+        if let Err(refusal) = self.check_not_stopped(interrupts) {
+            return receipt.close_not_sent(&refusal).await;
+        }
         self.state().quiet.note_step_call();
         let outcome = server.client().condense(grant, self.id()).await;
         let is_over = |error: &ContractError| error.was_answered() || !error.may_have_been_sent();
@@ -106,7 +125,7 @@ impl Session {
             self.state().quiet.note_step_over();
         }
         self.mark_stale();
-        self.settle_call(&mut receipt, outcome, Value::Null).await
+        self.settle_call(server, receipt, outcome, Value::Null).await
     }
 
     pub(crate) async fn set_model(
@@ -122,9 +141,9 @@ impl Session {
         })?;
         let profile = profile_name(&choice_profile(position))?;
         let mut receipt = self.open(ask).await?;
-        receipt.step_intent("switch_profile").await?;
+        receipt.step_intent("switch_profile", &Evidence::Model { model: model.to_owned() }).await?;
         let outcome = server.client().switch_profile(self.id(), &profile).await;
-        self.settle_call(&mut receipt, outcome, json!({"model": model})).await?;
+        self.settle_call(server, receipt, outcome, json!({"model": model})).await?;
         self.observe(server).await
     }
 
@@ -135,7 +154,7 @@ impl Session {
         title: &str,
     ) -> Result<(), Refusal> {
         let mut receipt = self.open(ask).await?;
-        receipt.step_intent("set_title").await?;
+        receipt.step_intent("set_title", &Evidence::Title { title: title.to_owned() }).await?;
         let outcome = server.client().set_title(self.id(), title).await;
         if outcome.is_ok() {
             let record = {
@@ -146,7 +165,8 @@ impl Session {
                 state.record.clone()
             };
             self.shared().records.write("put_session", move |ledger| ledger.put_session(record)).await?;
+            self.close_again_if_closed(&ask.caller.name).await?;
         }
-        self.settle_call(&mut receipt, outcome, json!({"title": title})).await
+        self.settle_call(server, receipt, outcome, json!({"title": title})).await
     }
 }

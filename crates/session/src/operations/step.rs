@@ -12,7 +12,7 @@ use serde_json::Value;
 use store::{ReceiptState, StepState};
 
 use crate::clock;
-use crate::records::OpenReceipt;
+use crate::records::{Closing, OpenReceipt};
 use crate::server::VerifiedServer;
 use crate::session::Session;
 use crate::upstream::{self, Failure};
@@ -40,7 +40,8 @@ impl Session {
     /// # Errors
     /// Whatever speaks against it.
     pub(crate) fn ask_gate(&self, server: &VerifiedServer, step: Step<'_>) -> Result<StepGrant, Refusal> {
-        let state = self.state();
+        let mut state = self.state();
+        state.judge(self.id().as_str());
         let branch = state.branch()?;
         let info = state
             .info
@@ -105,14 +106,48 @@ impl Session {
             return;
         }
         let deadline = tokio::time::Instant::now() + BEGIN_WAIT;
-        while tokio::time::Instant::now() < deadline && self.pull(server).await.is_ok() {
-            if self.state().quiet.state() != QuietState::AwaitingStart {
+        while tokio::time::Instant::now() < deadline && !server.is_gone() {
+            // A read that fails says nothing; the next one may.
+            if self.pull(server).await.is_ok() && self.state().quiet.state() != QuietState::AwaitingStart {
                 return;
             }
             tokio::time::sleep(BEGIN_POLL).await;
         }
-        tracing::error!(session = self.id().as_str(), %error, "a step got no answer and was not seen to begin; the server is ended");
-        server.stop().await;
+        let session = self.id().as_str();
+        tracing::error!(session, %error, "a step got no answer and was not seen to begin; its server is ended");
+        server.kill().await;
+    }
+
+    /// What a decision that is about to go out is compared with, see [`Self::check_not_stopped`].
+    pub(crate) fn interrupts(&self) -> u64 {
+        self.state().interrupts
+    }
+
+    /// Whether the session was neither interrupted nor closed since the interrupts were counted.
+    ///
+    /// # Errors
+    /// `interrupted` or `session_closed`.
+    pub(crate) fn check_not_stopped(&self, interrupts: u64) -> Result<(), Refusal> {
+        let state = self.state();
+        if state.closed {
+            return Err(Refusal::new(RefusalCode::SessionClosed, "the session was closed before this was sent"));
+        }
+        if state.interrupts != interrupts {
+            return Err(Refusal::new(RefusalCode::Interrupted, "an interrupt came before this was sent"));
+        }
+        Ok(())
+    }
+
+    /// A record that was stored while the session was being closed opened it again.
+    pub(crate) async fn close_again_if_closed(&self, caller: &str) -> Result<(), Refusal> {
+        if !self.state().closed {
+            return Ok(());
+        }
+        let (id, by) = (self.id().as_str().to_owned(), caller.to_owned());
+        self.shared()
+            .records
+            .write("close_session", move |ledger| ledger.close_session(&id, clock::now_ms(), &by))
+            .await
     }
 
     /// Once the server has answered an interrupt, or a step-causing call in whatever way, a run that is neither under way nor
@@ -138,40 +173,39 @@ impl Session {
     /// Records what came of a call, and closes the receipt with it.
     pub(crate) async fn settle_call(
         self: &Arc<Self>,
-        receipt: &mut OpenReceipt,
+        server: &Arc<VerifiedServer>,
+        mut receipt: OpenReceipt,
         outcome: Result<(), ContractError>,
         result: Value,
     ) -> Result<(), Refusal> {
         match outcome {
-            Ok(()) => {
-                receipt.step_outcome(StepState::Done, None).await?;
-                receipt.finish(ReceiptState::Applied, None, result).await
-            }
-            Err(error) => self.settle_failure(receipt, &error).await,
+            Ok(()) => receipt.done(result).await,
+            Err(error) => self.settle_failure(server, receipt, &error).await,
         }
     }
 
-    /// The same for a call that did not answer well.
+    /// The same for a call that did not answer well. Where it may have taken effect, the conversation is read for what
+    /// shows it: now, or when the session is on a server again.
     pub(crate) async fn settle_failure(
         self: &Arc<Self>,
-        receipt: &mut OpenReceipt,
+        server: &Arc<VerifiedServer>,
+        mut receipt: OpenReceipt,
         error: &ContractError,
     ) -> Result<(), Refusal> {
         let reason = upstream::refusal(error);
-        match upstream::failure(error) {
-            Failure::NotSent => {
-                receipt.step_outcome(StepState::NotSent, Some(&reason)).await?;
-                receipt.finish(ReceiptState::Rejected, Some(&reason), Value::Null).await
-            }
-            Failure::Refused => {
-                receipt.step_outcome(StepState::Failed, Some(&reason)).await?;
-                receipt.finish(ReceiptState::Rejected, Some(&reason), Value::Null).await
-            }
+        let step = match upstream::failure(error) {
+            Failure::NotSent => StepState::NotSent,
+            Failure::Refused => StepState::Failed,
             Failure::Unknown => {
                 receipt.step_outcome(StepState::Unknown, Some(&reason)).await?;
-                let unknown = Refusal::new(RefusalCode::OutcomeUnknown, reason.detail);
-                receipt.finish(ReceiptState::OutcomeUnknown, Some(&unknown), Value::Null).await
+                self.leave_unresolved(receipt.into_record());
+                if let Err(refusal) = self.observe(server).await {
+                    tracing::debug!(session = self.id().as_str(), %refusal, "what came of a step is looked for later");
+                }
+                return Ok(());
             }
-        }
+        };
+        let closing = Closing { state: ReceiptState::Rejected, reason: Some(&reason), result: Value::Null };
+        receipt.close(step, closing).await
     }
 }

@@ -1,0 +1,164 @@
+//! Steps that got no answer: what a later read of the conversation shows of them.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use agent_contract::SessionId;
+use rules::approval::accept_evidence;
+use rules::evidence::{Evidence, Seen, is_shown};
+use rules::refusal::{Refusal, RefusalCode};
+use serde_json::{Value, json};
+use store::{ReceiptRecord, ReceiptState, StepState};
+
+use crate::records::{Closing, OpenReceipt, evidence_sought};
+use crate::server::VerifiedServer;
+use crate::session::{OpenDecision, Session};
+use crate::upstream;
+
+impl Session {
+    /// Takes a receipt whose last step was sent and has no outcome, until the conversation is read again.
+    pub(crate) fn leave_unresolved(&self, record: ReceiptRecord) {
+        let mut state = self.state();
+        match evidence_sought(&record) {
+            // An accept that a daemon before this one sent: closed as any that outlived its server.
+            Evidence::Observations { event_ids } => state.open_decisions.push(OpenDecision {
+                approval_id: approval_of(&record),
+                client_action_id: record.client_action_id,
+                event_ids,
+                server_start_id: String::new(),
+            }),
+            Evidence::Message { .. }
+            | Evidence::Rejections { .. }
+            | Evidence::Run { .. }
+            | Evidence::Head { .. }
+            | Evidence::Title { .. }
+            | Evidence::Model { .. }
+            | Evidence::Fork { .. }
+            | Evidence::Nothing => state.unresolved.push(record),
+        }
+    }
+
+    /// Closes every receipt whose step got no answer, by what was read just now: applied when it is shown, unknown when it
+    /// is not. What cannot be looked for yet waits for the next read.
+    ///
+    /// # Errors
+    /// `store_failed`, or why a fork could not be looked for.
+    pub(crate) async fn resolve_unanswered(self: &Arc<Self>, server: &Arc<VerifiedServer>) -> Result<(), Refusal> {
+        if self.state().info.is_none() {
+            return Ok(());
+        }
+        let mut waiting = std::mem::take(&mut self.state().unresolved);
+        while let Some(record) = waiting.pop() {
+            if let Err(refusal) = self.resolve_by_evidence(server, record.clone()).await {
+                waiting.push(record);
+                self.state().unresolved.append(&mut waiting);
+                return Err(refusal);
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes what is open by what the conversation shows now, before the session is closed: nobody looks later.
+    ///
+    /// # Errors
+    /// `store_failed`.
+    pub(crate) async fn close_what_is_open(self: &Arc<Self>, server: &Arc<VerifiedServer>) -> Result<(), Refusal> {
+        if let Err(refusal) = self.observe(server).await {
+            tracing::debug!(session = self.id().as_str(), %refusal, "what was read before must do");
+        }
+        let decisions = self.state().open_decisions.clone();
+        for decision in decisions {
+            let answers = self.answers(&decision.event_ids).unwrap_or_else(|_| vec![None; decision.event_ids.len()]);
+            self.close_decision(&decision, &answers, accept_evidence(&answers)).await?;
+        }
+        let unresolved = std::mem::take(&mut self.state().unresolved);
+        for record in unresolved {
+            self.close_unknown(record).await?;
+        }
+        Ok(())
+    }
+
+    async fn close_unknown(&self, record: ReceiptRecord) -> Result<(), Refusal> {
+        let step = record.steps.last().map(|step| step.name.clone()).unwrap_or_default();
+        let detail = format!("{step} was sent and its outcome is not known; look at the events");
+        let reason = Refusal::new(RefusalCode::OutcomeUnknown, detail);
+        let closing = Closing { state: ReceiptState::OutcomeUnknown, reason: Some(&reason), result: Value::Null };
+        OpenReceipt::resume(&self.shared().records, record).close(StepState::Unknown, closing).await
+    }
+
+    async fn resolve_by_evidence(
+        self: &Arc<Self>,
+        server: &Arc<VerifiedServer>,
+        record: ReceiptRecord,
+    ) -> Result<(), Refusal> {
+        let evidence = evidence_sought(&record);
+        let fork_id = match &evidence {
+            Evidence::Fork { session_id, from_event_id } => {
+                self.find_fork(server, session_id, from_event_id, &record).await?
+            }
+            Evidence::Message { .. }
+            | Evidence::Rejections { .. }
+            | Evidence::Observations { .. }
+            | Evidence::Run { .. }
+            | Evidence::Head { .. }
+            | Evidence::Title { .. }
+            | Evidence::Model { .. }
+            | Evidence::Nothing => None,
+        };
+        let shown = {
+            let state = self.state();
+            let info = state.info.as_ref();
+            let seen = Seen {
+                events: state.mirror.events(),
+                branch: &state.branch()?,
+                title: info.and_then(|info| info.title.as_deref()),
+                model: info.and_then(|info| info.model()),
+                fork_is_there: fork_id.is_some(),
+            };
+            is_shown(&evidence, &seen)
+        };
+        if !shown {
+            return self.close_unknown(record).await;
+        }
+        let mut result = json!({"evidence": "event_log"});
+        if let Some(fork_id) = fork_id {
+            result["session_id"] = json!(fork_id);
+        }
+        OpenReceipt::resume(&self.shared().records, record).done(result).await
+    }
+
+    /// Takes up the fork that a step made whose answer was lost, if it is there.
+    async fn find_fork(
+        self: &Arc<Self>,
+        server: &Arc<VerifiedServer>,
+        session_id: &str,
+        from_event_id: &str,
+        record: &ReceiptRecord,
+    ) -> Result<Option<String>, Refusal> {
+        let id =
+            SessionId::parse(session_id).map_err(|error| Refusal::new(RefusalCode::StoreFailed, error.to_string()))?;
+        match server.client().conversation(&id).await {
+            Ok(_) => {}
+            Err(error) if error.refused_status() == Some(404) => return Ok(None),
+            Err(error) => return Err(upstream::refusal(&error)),
+        }
+        let fork = self.enter_fork(id, from_event_id, input_text(record, "title").as_deref(), &record.caller).await?;
+        bind(fork, Arc::clone(server)).await?;
+        Ok(Some(session_id.to_owned()))
+    }
+}
+
+/// Boxed: to be put on the server, the fork is read, and a read ends here.
+fn bind(fork: Arc<Session>, server: Arc<VerifiedServer>) -> Pin<Box<dyn Future<Output = Result<(), Refusal>> + Send>> {
+    Box::pin(async move { fork.bind(&server).await })
+}
+
+fn approval_of(record: &ReceiptRecord) -> String {
+    input_text(record, "approval_id").unwrap_or_default()
+}
+
+/// A text of what was asked.
+pub(crate) fn input_text(record: &ReceiptRecord, name: &str) -> Option<String> {
+    let input: Value = serde_json::from_str(&record.input_json).ok()?;
+    input.get(name).and_then(Value::as_str).map(str::to_owned)
+}

@@ -1,0 +1,177 @@
+//! A daemon that is killed around a call to its server: what came of the call is told by the conversation, once the next
+//! daemon has read it. On the fake server, which starts fast; `chaos` of `testkit` does it to the real one.
+
+#![expect(clippy::unwrap_used, reason = "the helpers of a test file end the test as the tests do")]
+
+use api_types::{Receipt, ReceiptState, SessionList};
+use gatepost_tests::{Faked, LIMIT, Scene, Session, typed, wait_until};
+use serde_json::{Value, json};
+use testkit::daemon::built_binary;
+use testkit::fake_server::Plan;
+
+/// The variable that the watched daemon takes its points from.
+const POINTS: &str = "GATEPOST_CHAOS_POINTS";
+
+/// The next daemon dies at this point.
+fn trap(scene: &mut Scene, point: Option<&str>) {
+    scene
+        .home_mut()
+        .reconfigure(|setup| {
+            setup.environment.retain(|(name, _)| name != POINTS);
+            setup.environment.extend(point.map(|point| (POINTS.to_owned(), format!("kill:{point}:1"))));
+        })
+        .unwrap();
+}
+
+/// Asks for an operation on which the daemon dies, and for its receipt once another one has looked.
+fn cut_short(scene: &mut Scene, id: &str, point: &str, operation: &str, input: &Value) -> (Session, Receipt) {
+    scene.stop_daemon();
+    trap(scene, Some(point));
+    scene.serve_again();
+    let session = scene.take_up(id);
+    let key = format!("{}-{}", operation.replace('.', "-"), uuid::Uuid::new_v4());
+    let generation = wait_until("the session to be on a server", LIMIT, || {
+        let snapshot = session.snapshot();
+        snapshot.values.get("server_start_id").is_some_and(|id| !id.is_null()).then_some(snapshot.capability_generation)
+    });
+    let body = json!({
+        "operation_id": operation, "input": input, "client_action_id": key, "capability_generation": generation,
+    });
+    let answer = session.client().post(&session.path("/actions"), &body);
+    assert!(answer.is_err(), "{operation}: the daemon answered: {answer:?}");
+    trap(scene, None);
+    scene.daemon_ended();
+    scene.serve_again();
+    let session = scene.take_up(id);
+    // Looked at, it is put on a server and read.
+    drop(session.snapshot());
+    let receipt = session.wait_final(&key);
+    // The same request again is the same receipt, and nothing is done a second time.
+    let reply = session.request(operation, input, Some(generation), &key);
+    let again: Receipt = typed(&reply, &[200]);
+    assert_eq!((again.state, again.replayed), (receipt.state, true));
+    (session, receipt)
+}
+
+fn messages(session: &Session, text: &str) -> usize {
+    session.events().iter().filter(|event| event.payload["text"] == text).count()
+}
+
+#[test]
+fn what_came_of_a_call_without_an_answer_is_read_from_the_conversation() {
+    let faked = Faked::new(Plan::default());
+    let mut scene = faked.scene_with(|setup| {
+        setup.binary = Some(built_binary("gatepost-tests", "gatepost-watched").unwrap());
+        setup.model = "choices = [\"openai/other\"]".to_owned();
+    });
+    let first = scene.session();
+    let id = first.id().to_owned();
+    first.turn("say: one");
+    let by_evidence = |receipt: &Receipt, what: &str| {
+        assert_eq!(receipt.state, ReceiptState::Applied, "{what}: {receipt:?}");
+        assert_eq!(receipt.result["evidence"], "event_log", "{what}: {receipt:?}");
+    };
+
+    // A message that arrived, and one that never left.
+    let prompt = |text: &str| json!({"text": text});
+    let (session, receipt) =
+        cut_short(&mut scene, &id, "after:call.send_message", "session.prompt.send", &prompt("say: arrived"));
+    by_evidence(&receipt, "a message that arrived");
+    assert_eq!(messages(&session, "say: arrived"), 1);
+    session.wait_quiet();
+    let (session, receipt) =
+        cut_short(&mut scene, &id, "before:call.send_message", "session.prompt.send", &prompt("say: lost"));
+    assert_eq!(receipt.state, ReceiptState::OutcomeUnknown, "{receipt:?}");
+    assert_eq!(messages(&session, "say: lost"), 0);
+    // Before anything was sent, the intent alone does not say that it was.
+    let (_, receipt) =
+        cut_short(&mut scene, &id, "after:ledger.insert_receipt", "session.prompt.send", &prompt("say: never"));
+    assert_eq!((receipt.state, receipt.code.as_deref()), (ReceiptState::Rejected, Some("stopped_before_step")));
+
+    // The title, the model, the head.
+    let title = json!({"title": "found again"});
+    let (session, receipt) = cut_short(&mut scene, &id, "after:call.set_title", "session.title.set", &title);
+    by_evidence(&receipt, "a title");
+    let model = json!({"model": "openai/other"});
+    let (_, receipt) = cut_short(&mut scene, &id, "after:call.switch_profile", "session.model.set", &model);
+    by_evidence(&receipt, "a model");
+    let back = session.snapshot().choices.rewind.first().unwrap().event_id.clone();
+    let rewind = json!({"event_id": back});
+    let (_, receipt) = cut_short(&mut scene, &id, "after:call.navigate", "session.rewind", &rewind);
+    by_evidence(&receipt, "a rewind");
+    let (_, receipt) = cut_short(&mut scene, &id, "after:call.condense", "session.compact", &json!({}));
+    assert_eq!(receipt.state, ReceiptState::OutcomeUnknown, "nothing shows a compaction: {receipt:?}");
+
+    // A fork that nobody had recorded is found, and is a session.
+    for point in ["after:call.fork", "after:ledger.put_session"] {
+        let title = json!({"title": format!("cut {point}")});
+        let (_, receipt) = cut_short(&mut scene, &id, point, "session.fork", &title);
+        by_evidence(&receipt, point);
+        let fork_id = receipt.result["session_id"].as_str().unwrap().to_owned();
+        let list: SessionList = typed(&scene.client().get("/v1/sessions").unwrap(), &[200]);
+        assert!(list.sessions.iter().any(|session| session.session_id == fork_id), "{point}: {list:?}");
+        scene.take_up(&fork_id).turn("say: in the fork");
+    }
+
+    // A rejection; and an accept, of which the log says whether it ran.
+    let marker = scene.marker("rejected");
+    let approval = session_of(&scene, &id).propose(&marker.directive());
+    drop(approval);
+    let (session, receipt) = decide(&mut scene, &id, "after:call.reject", "reject");
+    by_evidence(&receipt, "a rejection");
+    assert!(session.pending().is_none());
+    marker.assert_absent();
+    let marker = scene.marker("accepted");
+    drop(session.propose(&marker.directive()));
+    let (session, receipt) = decide(&mut scene, &id, "after:ledger.record_accept", "accept");
+    assert_eq!((receipt.state, receipt.code.as_deref()), (ReceiptState::Rejected, Some("stopped_before_step")));
+    let doubtful = session.pending().unwrap();
+    assert!(doubtful.actions[0].in_doubt, "what was recorded as sent is never accepted again: {doubtful:?}");
+    session.reject(&doubtful);
+    marker.assert_absent();
+    drop(session.propose(&marker.directive()));
+    let (session, receipt) = decide(&mut scene, &id, "after:call.accept", "accept");
+    match marker.runs() {
+        0 => assert_eq!(receipt.state, ReceiptState::OutcomeUnknown, "{receipt:?}"),
+        runs => {
+            assert_eq!(runs, 1);
+            assert_ne!(receipt.state, ReceiptState::Rejected, "{receipt:?}");
+        }
+    }
+    if let Some(doubtful) = session.pending() {
+        session.reject(&doubtful);
+    }
+    session.turn("say: it goes on");
+    scene.finish();
+}
+
+fn session_of(scene: &Scene, id: &str) -> Session {
+    let session = scene.take_up(id);
+    drop(session.wait_quiet());
+    session
+}
+
+/// Decides on what waits, as the daemon under the trap will show it: a restart gives it another id.
+fn decide(scene: &mut Scene, id: &str, point: &str, decision: &str) -> (Session, Receipt) {
+    scene.stop_daemon();
+    trap(scene, Some(point));
+    scene.serve_again();
+    let session = scene.take_up(id);
+    let approval = session.wait_pending();
+    let generation = session.snapshot().capability_generation;
+    let key = format!("{decision}-{}", uuid::Uuid::new_v4());
+    let body = json!({
+        "operation_id": "session.approval.decide",
+        "input": {"approval_id": approval.approval_id, "decision": decision},
+        "client_action_id": key, "capability_generation": generation,
+    });
+    let answer = session.client().post(&session.path("/actions"), &body);
+    assert!(answer.is_err(), "{decision}: the daemon answered: {answer:?}");
+    trap(scene, None);
+    scene.daemon_ended();
+    scene.serve_again();
+    let session = scene.take_up(id);
+    drop(session.snapshot());
+    let receipt = session.wait_final(&key);
+    (session, receipt)
+}
