@@ -73,3 +73,23 @@ fn a_step_that_is_seen_to_begin_ends_nothing() {
         scene.finish();
     }
 }
+
+#[test]
+fn a_step_that_is_answered_badly_is_closed() {
+    for fault in [Fault::StatusInstead(409), Fault::StatusInstead(500), Fault::StatusAfter(500)] {
+        let faked = Faked::new(Plan::default());
+        let scene = faked.scene();
+        let (session, receipt, before) = ask_for("accept", &scene, &faked, &fault);
+        // That it was refused is no evidence that it did not happen: the action is not offered again.
+        let ran = scene.marker("accept").runs();
+        let expected = if ran == 1 { ReceiptState::Applied } else { ReceiptState::OutcomeUnknown };
+        assert_eq!(receipt.state, expected, "{fault:?}: {receipt:?}");
+        assert_eq!(server_start(&session), before, "{fault:?}: the server was ended");
+        if let Some(doubtful) = session.pending() {
+            assert!(doubtful.actions[0].in_doubt, "{fault:?}: {doubtful:?}");
+            session.reject(&doubtful);
+        }
+        session.turn("say: it goes on");
+        scene.finish();
+    }
+}
