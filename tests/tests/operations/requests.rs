@@ -35,11 +35,11 @@ fn own(requests: &[UpstreamRequest], session: &Session) -> usize {
     requests.iter().enumerate().filter(is_own).count()
 }
 
-/// Something else may read the events in the middle of a try, so the best of three counts.
+/// Something else may read the events in the middle of a try, so the best of six counts.
 fn at_most<T>(limit: usize, changes: usize, on: (&ServerLog, &Session), prepare: impl Fn() -> T, act: impl Fn(T)) {
     let (log, session) = on;
     let mut tries: Vec<Vec<UpstreamRequest>> = Vec::new();
-    for _ in 0..3 {
+    for _ in 0..6 {
         let prepared = prepare();
         tries.push(asked(log, changes, || act(prepared)));
         if tries.iter().any(|requests| own(requests, session) <= limit) {
