@@ -245,3 +245,17 @@ proptest! {
         prop_assert!(validate(operation, &Value::Object(input)).map_or_else(|refusal| !refusal.detail.is_empty(), |_| true));
     }
 }
+
+/// A session is started with a title and a prompt outside any operation: the same bounds hold there.
+#[test]
+fn what_a_session_starts_with_is_bounded_as_in_an_operation() {
+    assert!(validate_title("a title").is_ok() && validate_prompt("a\nprompt").is_ok());
+    let title = |text: &str| validate_title(text).unwrap_err();
+    let prompt = |text: &str| validate_prompt(text).unwrap_err();
+    assert_eq!(title(" ").code, RefusalCode::Empty);
+    assert_eq!(title(&"x".repeat(MAX_TITLE_CHARS + 1)).code, RefusalCode::TooLong);
+    assert_eq!(title("two\nlines").code, RefusalCode::InvalidValue);
+    assert_eq!(prompt("\n").code, RefusalCode::Empty);
+    assert_eq!(prompt(&"x".repeat(MAX_PROMPT_BYTES + 1)).code, RefusalCode::TooLong);
+    assert!(title(" ").detail.contains("`title`") && prompt(" ").detail.contains("`prompt`"));
+}
