@@ -65,7 +65,9 @@ fn every_field_is_a_string_and_every_required_one_must_be_there() {
             let mut input = smallest(entry.operation_id);
             input.as_object_mut().unwrap().remove(field.name);
             if field.required {
-                refused(entry.operation_id, input, RefusalCode::MissingField, field.name);
+                refused(entry.operation_id, input.clone(), RefusalCode::MissingField, field.name);
+                let (_, detail) = refusal(entry.operation_id, &input);
+                assert!(detail.contains(field.doc), "it says what is missing: {detail}");
             } else {
                 assert!(validate(entry.operation_id, &input).is_ok());
             }
