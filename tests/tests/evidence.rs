@@ -3,7 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "the helpers of a test file end the test as the tests do")]
 
-use api_types::{Receipt, ReceiptState, SessionList};
+use api_types::{Receipt, ReceiptState, SessionList, SessionSnapshot};
 use gatepost_tests::{Faked, LIMIT, Scene, Session, typed, wait_until};
 use serde_json::{Value, json};
 use testkit::daemon::built_binary;
@@ -64,9 +64,25 @@ fn what_came_of_a_call_without_an_answer_is_read_from_the_conversation() {
         setup.binary = Some(built_binary("gatepost-tests", "gatepost-watched").unwrap());
         setup.model = "choices = [\"openai/other\"]".to_owned();
     });
-    let first = scene.session();
-    let id = first.id().to_owned();
+    // A session whose making was cut off is made once, and by the same request.
+    let id = uuid::Uuid::new_v4().to_string();
+    let request = json!({"workspace": scene.workspace(), "session_id": id});
+    for point in ["after:call.create_conversation", "before:ledger.put_session", "after:ledger.put_session"] {
+        scene.stop_daemon();
+        trap(&mut scene, Some(point));
+        scene.serve_again();
+        let answer = scene.client().post("/v1/sessions", &request);
+        assert!(answer.is_err(), "{point}: the daemon answered: {answer:?}");
+        trap(&mut scene, None);
+        scene.daemon_ended();
+        scene.serve_again();
+    }
+    let made: SessionSnapshot = typed(&scene.client().post("/v1/sessions", &request).unwrap(), &[200, 201]);
+    assert_eq!(made.session_id, id);
+    let first = scene.take_up(&id);
     first.turn("say: one");
+    let asked = scene.client().post("/v1/sessions", &request).unwrap();
+    assert_eq!(asked.status, 200, "once more is the same session: {}", asked.text);
     let by_evidence = |receipt: &Receipt, what: &str| {
         assert_eq!(receipt.state, ReceiptState::Applied, "{what}: {receipt:?}");
         assert_eq!(receipt.result["evidence"], "event_log", "{what}: {receipt:?}");

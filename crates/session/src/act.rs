@@ -114,7 +114,7 @@ impl Supervisor {
             return Err(Refusal::new(RefusalCode::SessionClosed, "the session was closed"));
         }
         let server = self.inner.servers.ensure(session.workspace()).await?;
-        if crate::clock::now_ms().saturating_sub(server.canaries().read_at_ms) >= CANARY_EXPIRY_MS {
+        if crate::clock::steady_ms().saturating_sub(server.canaries().read_at_ms) >= CANARY_EXPIRY_MS {
             self.inner.servers.prove_again(&server).await?;
         }
         fit_for_sessions(&server)?;

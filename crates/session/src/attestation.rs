@@ -19,7 +19,7 @@ impl Session {
     /// # Errors
     /// `server_unavailable` when the session is on no server.
     pub(crate) fn attest(&self) -> Result<Attestation, Refusal> {
-        let now_ms = clock::now_ms();
+        let now_ms = clock::steady_ms();
         let (server, session) = {
             let state = self.state();
             let server = state.server.clone().ok_or_else(|| {

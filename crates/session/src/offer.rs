@@ -78,7 +78,7 @@ impl State {
         if self.is_running(&event_ids) {
             return None;
         }
-        let now_ms = u64::try_from(clock::now_ms()).unwrap_or(0);
+        let now_ms = u64::try_from(clock::steady_ms()).unwrap_or(0);
         let offer = self.book.offer(&basis, now_ms);
         Some(Waiting { approval_id: offer.approval_id, event_ids, expires_at_ms: offer.expires_at_ms })
     }

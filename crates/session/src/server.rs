@@ -47,6 +47,7 @@ pub(crate) struct VerifiedServer {
     exited: watch::Receiver<Option<ExitReport>>,
     /// Its end is wanted: nobody puts sessions back for it.
     asked_to_end: AtomicBool,
+    ending: AtomicBool,
 }
 
 impl VerifiedServer {
@@ -116,7 +117,13 @@ impl VerifiedServer {
 
     /// Ends it and everything it started.
     pub(crate) async fn stop(&self) -> StopReport {
+        self.ending.store(true, Ordering::Release);
         self.owned.stop(STOP_GRACE).await
+    }
+
+    /// Whether it is being ended: its process may run still, and is not to be used any more.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::Acquire)
     }
 
     /// Reads the server canaries again; that of the installation stays as it was at the start.
@@ -129,11 +136,12 @@ impl VerifiedServer {
     /// What was read is in force from now on.
     pub(crate) fn set_canaries(&self, results: Vec<CanaryResult>) {
         *self.canaries.lock().unwrap_or_else(PoisonError::into_inner) =
-            ReadCanaries { results, read_at_ms: clock::now_ms() };
+            ReadCanaries { results, read_at_ms: clock::steady_ms() };
     }
 
     /// Ends it without asking it to stop.
     pub(crate) async fn kill(&self) {
+        self.ending.store(true, Ordering::Release);
         self.owned.stop(Duration::ZERO).await;
     }
 }
@@ -196,9 +204,10 @@ pub(crate) async fn start(shared: &Shared, directory: &Path) -> Result<VerifiedS
                 profile: proved.profile,
                 provider: proved.provider,
                 redactor,
-                canaries: Mutex::new(ReadCanaries { results, read_at_ms: clock::now_ms() }),
+                canaries: Mutex::new(ReadCanaries { results, read_at_ms: clock::steady_ms() }),
                 exited,
                 asked_to_end: AtomicBool::new(false),
+                ending: AtomicBool::new(false),
             })
         }
         Err(failed) => {

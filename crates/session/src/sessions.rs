@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use agent_contract::{NewConversation, SessionId};
 use rules::catalog::{OnPending, OperationInput, validate_prompt, validate_session_id, validate_title};
+use rules::log::LogEventKind;
 use rules::refusal::{Refusal, RefusalCode};
 use rules::role::{Role, authorize};
 use serde_json::json;
@@ -84,7 +85,7 @@ impl Supervisor {
             profile_id: server.profile().id.clone(),
         };
         let created = server.client().create_conversation(&new).await.map_err(|error| upstream::refusal(&error))?;
-        if !created.is_new {
+        if !created.is_new && !is_untouched(&server, &id).await? {
             let detail = format!("the server has a conversation {session_id} already; attach to it");
             return Err(Refusal::new(RefusalCode::SessionExists, detail));
         }
@@ -214,6 +215,21 @@ impl Supervisor {
         self.shared().remove(session_id);
         Ok(())
     }
+}
+
+/// Whether nothing was ever said in a conversation: it is then what the same request made before, whose answer was lost.
+async fn is_untouched(server: &VerifiedServer, id: &SessionId) -> Result<bool, Refusal> {
+    let page = server.client().events_page(id, None).await.map_err(|error| upstream::refusal(&error))?;
+    let is_silent = |kind: &LogEventKind| match kind {
+        LogEventKind::Status(_) | LogEventKind::StateUpdate | LogEventKind::Other => true,
+        LogEventKind::Action(_)
+        | LogEventKind::Observation { .. }
+        | LogEventKind::UserReject { .. }
+        | LogEventKind::AgentError { .. }
+        | LogEventKind::UserMessage { .. }
+        | LogEventKind::AgentMessage { .. } => false,
+    };
+    Ok(page.next.is_none() && page.events.iter().all(|event| is_silent(&event.log.kind)))
 }
 
 /// Removes the conversation from its server. One that is not there any more counts as removed, whatever was answered: the

@@ -74,7 +74,7 @@ impl Session {
         }
         state.leaf.clone_from(&info.leaf_event_id);
         state.status = info.status;
-        state.observed_at_ms = clock::now_ms();
+        state.observed_at_ms = clock::steady_ms();
         state.info = Some(info);
         state.canaries = canaries;
         Ok(())

@@ -56,6 +56,7 @@ fn every_operation_on_the_real_server() {
     play("events can be streamed", events::streamed);
     play("the attestation is signed", events::attestation);
     play("an operation asks little of the server, and each change once", requests::bounded);
+    play("a look at a session in which nothing changed asks nothing of the server", requests::none_for_a_look);
     scenarios.finish();
     scene.finish();
 }

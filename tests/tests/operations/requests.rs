@@ -95,3 +95,26 @@ pub(super) fn bounded(scene: &Scene) {
         session.applied("session.fork", &json!({}));
     });
 }
+
+/// Nothing changed, so nothing is asked: looks are answered from what is kept.
+pub(super) fn none_for_a_look(scene: &Scene) {
+    let session = scene.session();
+    session.turn("say: nothing more");
+    let log = ServerLog::of_only_server(&scene.home().state()).unwrap();
+    let about = || log.requests().iter().filter(|request| request.is_about(session.id())).count();
+    let end = session.events().pop().unwrap().cursor;
+    // What followed the turn is read by now.
+    wait_until("the session to be left alone", LIMIT, || {
+        let before = about();
+        std::thread::sleep(LOG_DELAY * 3);
+        (about() == before).then_some(())
+    });
+    let before = about();
+    for _ in 0..20 {
+        drop(session.snapshot());
+        assert!(session.pending().is_none());
+        assert!(session.page(Some(&end), 100, Duration::from_millis(20)).events.is_empty());
+    }
+    std::thread::sleep(LOG_DELAY);
+    assert_eq!(about(), before, "{:#?}", log.requests().split_off(before.min(log.requests().len())));
+}

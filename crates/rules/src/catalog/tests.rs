@@ -61,6 +61,17 @@ fn every_field_is_a_string_and_every_required_one_must_be_there() {
             for wrong in [json!(null), json!(1), json!(true), json!([]), json!({})] {
                 input[field.name] = wrong;
                 refused(entry.operation_id, input.clone(), RefusalCode::WrongType, field.name);
+                let (_, detail) = refusal(entry.operation_id, &input);
+                let given = &input[field.name];
+                let word = match given {
+                    Value::Null => "null",
+                    Value::Bool(_) => "a boolean",
+                    Value::Number(_) => "a number",
+                    Value::String(_) => "a string",
+                    Value::Array(_) => "an array",
+                    Value::Object(_) => "an object",
+                };
+                assert!(detail.ends_with(&format!("not {word}")), "{detail}");
             }
             let mut input = smallest(entry.operation_id);
             input.as_object_mut().unwrap().remove(field.name);

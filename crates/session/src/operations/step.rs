@@ -57,7 +57,7 @@ impl Session {
                 server_start_id: server.start_id(),
                 workdir: &state.record.workspace,
                 policy: &info.policy_kind,
-                now_ms: u64::try_from(clock::now_ms()).unwrap_or(0),
+                now_ms: u64::try_from(clock::steady_ms()).unwrap_or(0),
                 book: &state.book,
                 redactor: server.redactor(),
             }),

@@ -47,9 +47,9 @@ impl Default for Slot {
 }
 
 impl Slot {
-    /// The server, while its process runs.
+    /// The server, while its process runs and nobody is ending it.
     pub(super) fn up(&self) -> Option<Arc<VerifiedServer>> {
-        self.server.clone().filter(|server| !server.is_gone())
+        self.server.clone().filter(|server| !server.is_gone() && !server.is_ending())
     }
 
     pub(super) fn holds_process(&self) -> bool {
