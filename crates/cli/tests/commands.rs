@@ -19,8 +19,8 @@ fn status_value(state: &str) -> Value {
     json!({"state": state, "gatepost_version": "0.1.0", "pid": 12, "contract_version": "1.40.0", "installed": "/x",
         "servers": [{"workspace": "/w", "state": "failed", "version": "1.40.0", "server_start_id": null, "launch_config_digest": null,
             "pid": 77, "canaries": [{"canary": "policy", "scope": "session", "passed": false, "code": "policy_weak", "detail": "it was \u{1b}[32mfine"}],
-            "reason": {"code": "canary_failed", "detail": "policy"}}],
-        "sessions": [summary(S1, "first")], "confinement_level": "weak", "confinement_missing": ["landlock"], "notes": ["the journal was set aside"],
+            "reason": {"code": "canary_failed", "detail": "policy"}, "failures_in_a_row": 2, "next_try_at": null}],
+        "sessions": [summary(S1, "first")], "confinement_level": "weak", "confinement_missing": ["landlock"],
         "findings": [{"code": "policy_weak", "detail": "weak", "remedy": "mend it"}], "notes": ["the journal was set aside"]})
 }
 
