@@ -317,3 +317,10 @@ fn an_answer_stands_after_its_action_on_its_branch() {
     assert_eq!(answer(&log, "o", "b"), Some(Answer::Rejected));
     assert_eq!(answer(&log, "aside", "b"), Some(Answer::Observed));
 }
+
+#[test]
+fn answers_have_the_words_of_receipts_and_the_one_that_says_most_is_the_greatest() {
+    let answers = [Answer::Rejected, Answer::Failed, Answer::Observed];
+    assert_eq!(answers.map(Answer::as_str), ["rejected", "error", "observed"]);
+    assert!(answers.is_sorted());
+}
