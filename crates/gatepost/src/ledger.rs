@@ -3,7 +3,7 @@
 use api_types::ExitCode;
 use cli::{Failure, LedgerCommand};
 use serde_json::{Value, json};
-use store::Ledger;
+use store::{JOURNAL_FILE, Journal, LEDGER_FILE, Ledger};
 
 use crate::places::Places;
 use crate::{Look, audit, clock, say};
@@ -26,7 +26,11 @@ fn set_aside(places: &Places, may_forget: bool, look: Look) -> Result<Value, Fai
         return Err(Failure::usage(detail).hint("if that is meant, add --forget-what-was-accepted"));
     }
     let _lock = audit::lock_existing(state_dir)?;
-    let aside = Ledger::set_aside(state_dir, &clock::stamp()).map_err(|error| audit::unusable(&error))?;
+    let stamp = clock::stamp();
+    let ledger = Ledger::set_aside(state_dir, &stamp).map_err(|error| audit::unusable(&error))?;
+    // Without the sessions its events are of nothing; and a journal without a ledger says that the ledger was lost.
+    let journal = Journal::set_aside(state_dir, &stamp).map_err(|error| audit::unusable(&error))?;
+    let aside = ledger.or(journal);
     let aside = aside.ok_or_else(|| Failure::new(ExitCode::Failed, "not_found", "there is no ledger to set aside"))?;
     if !look.json {
         say(&format!(
@@ -41,6 +45,10 @@ fn set_aside(places: &Places, may_forget: bool, look: Look) -> Result<Value, Fai
 /// What is wrong with the ledger; a failure when nothing is. The lock is given up again: nothing is changed in between that
 /// would make a good ledger of a damaged one.
 fn damage(places: &Places) -> Result<String, Failure> {
+    let is_there = |name: &str| places.paths.state_dir.join(name).symlink_metadata().is_ok();
+    if is_there(JOURNAL_FILE) && !is_there(LEDGER_FILE) {
+        return Ok("it is missing, while the journal is there".to_owned());
+    }
     let opened = match audit::open(&places.paths.state_dir, &places.paths.signing_key) {
         Ok(opened) => opened,
         Err(failure) if failure.exit == ExitCode::Blocked => return Ok(failure.detail),

@@ -91,13 +91,15 @@ impl Supervisor {
             (OperationScope::Provider, None) => self.read_provider(&ask).await,
             (OperationScope::Session, Some(session_id)) => {
                 let session = self.find(&session_id)?;
+                // Before the server is started, which takes its time.
+                let interrupts = session.interrupts();
                 if ask.input == OperationInput::TurnInterrupt
                     && self.inner.servers.running(session.workspace()).is_none()
                 {
                     return session.interrupt_stopped(&ask).await;
                 }
                 let server = self.server_of(&session).await?;
-                session.carry_out(&server, &ask).await
+                session.carry_out(&server, &ask, interrupts).await
             }
             (OperationScope::Provider, Some(_)) => {
                 Err(Refusal::new(RefusalCode::InvalidValue, "this operation is of no session; send it to /v1/actions"))

@@ -21,10 +21,14 @@ impl Session {
     /// # Errors
     /// `store_failed`; what could not be recorded is tried again after the next read.
     pub(crate) async fn after_change(self: &Arc<Self>, server: &Arc<VerifiedServer>) -> Result<(), Refusal> {
-        self.watch_for_unreviewed(server).await?;
-        self.resolve_unanswered(server).await?;
-        self.resolve_decisions(server).await?;
-        self.announce_approval().await?;
+        {
+            // Two readers that drew the same consequence would tell it twice.
+            let _one_at_a_time = self.consequences.lock().await;
+            self.watch_for_unreviewed(server).await?;
+            self.resolve_unanswered(server).await;
+            self.resolve_decisions(server).await?;
+            self.announce_approval().await?;
+        }
         self.state().refresh_generation(self.id().as_str());
         self.announce_change();
         if self.may_deliver() && !self.delivering.load(Ordering::Acquire) {

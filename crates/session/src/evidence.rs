@@ -39,33 +39,35 @@ impl Session {
     }
 
     /// Closes every receipt whose step got no answer, by what was read just now: applied when it is shown, unknown when it
-    /// is not. What cannot be looked for yet waits for the next read.
-    ///
-    /// # Errors
-    /// `store_failed`, or why a fork could not be looked for.
-    pub(crate) async fn resolve_unanswered(self: &Arc<Self>, server: &Arc<VerifiedServer>) -> Result<(), Refusal> {
+    /// is not. What cannot be looked for yet waits for the next read, and hinders nothing else.
+    pub(crate) async fn resolve_unanswered(self: &Arc<Self>, server: &Arc<VerifiedServer>) {
         if self.state().info.is_none() {
-            return Ok(());
+            return;
         }
-        let mut waiting = std::mem::take(&mut self.state().unresolved);
-        while let Some(record) = waiting.pop() {
+        let waiting = std::mem::take(&mut self.state().unresolved);
+        for record in waiting {
             if let Err(refusal) = self.resolve_by_evidence(server, record.clone()).await {
-                waiting.push(record);
-                self.state().unresolved.append(&mut waiting);
-                return Err(refusal);
+                let action = record.client_action_id.as_str();
+                tracing::warn!(session = self.id().as_str(), action, %refusal, "what came of a step is looked for later");
+                self.state().unresolved.push(record);
             }
         }
-        Ok(())
     }
 
     /// Closes what is open by what the conversation shows now, before the session is closed: nobody looks later.
     ///
     /// # Errors
     /// `store_failed`.
-    pub(crate) async fn close_what_is_open(self: &Arc<Self>, server: &Arc<VerifiedServer>) -> Result<(), Refusal> {
-        if let Err(refusal) = self.observe(server).await {
+    pub(crate) async fn close_what_is_open(
+        self: &Arc<Self>,
+        server: Option<&Arc<VerifiedServer>>,
+    ) -> Result<(), Refusal> {
+        if let Some(server) = server
+            && let Err(refusal) = self.observe(server).await
+        {
             tracing::debug!(session = self.id().as_str(), %refusal, "what was read before must do");
         }
+        let _one_at_a_time = self.consequences.lock().await;
         let decisions = self.state().open_decisions.clone();
         for decision in decisions {
             let answers = self.answers(&decision.event_ids).unwrap_or_else(|_| vec![None; decision.event_ids.len()]);
@@ -143,7 +145,10 @@ impl Session {
             Err(error) => return Err(upstream::refusal(&error)),
         }
         let fork = self.enter_fork(id, from_event_id, input_text(record, "title").as_deref(), &record.caller).await?;
-        bind(fork, Arc::clone(server)).await?;
+        // It stands either way, and is blocked until it can be read.
+        if let Err(refusal) = bind(fork, Arc::clone(server)).await {
+            tracing::warn!(session = session_id, %refusal, "a fork that was found could not be put on its server");
+        }
         Ok(Some(session_id.to_owned()))
     }
 }

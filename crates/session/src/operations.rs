@@ -58,12 +58,17 @@ impl Ask {
 }
 
 impl Session {
-    /// Carries out a session operation. An error means that nothing was recorded; whatever comes later stands in the
+    /// Carries out a session operation, unless an interrupt came since they were counted. An error means that nothing was recorded; whatever comes later stands in the
     /// receipt.
     ///
     /// # Errors
     /// The refusal that came before the intent.
-    pub(crate) async fn carry_out(self: &Arc<Self>, server: &Arc<VerifiedServer>, ask: &Ask) -> Result<(), Refusal> {
+    pub(crate) async fn carry_out(
+        self: &Arc<Self>,
+        server: &Arc<VerifiedServer>,
+        ask: &Ask,
+        interrupts: u64,
+    ) -> Result<(), Refusal> {
         // These do not wait for whatever holds the session, and need no canary but the server's own.
         match &ask.input {
             OperationInput::TurnInterrupt => return self.interrupt(server, ask).await,
@@ -84,7 +89,6 @@ impl Session {
             | OperationInput::ProviderUsageRead { .. }
             | OperationInput::ProviderDiagnosticsRead { .. } => {}
         }
-        let interrupts = self.interrupts();
         let _lock = tokio::time::timeout(LOCK_WAIT, self.lock.lock()).await.map_err(|_elapsed| {
             Refusal::new(
                 RefusalCode::SessionRunning,

@@ -101,6 +101,8 @@ pub(crate) struct State {
     /// Set while the session is on no server and is to come back by itself.
     pub(crate) returning: Option<Returning>,
     pub(crate) closed: bool,
+    /// It is being closed: nothing goes out any more.
+    pub(crate) closing: bool,
     /// What stood in the log and the ledger before this daemon has been read.
     pub(crate) taken_up: bool,
     /// Counts interrupts: what was decided before one does not go out after it.
@@ -115,6 +117,8 @@ pub(crate) struct Session {
     /// The same for every life of the conversation: a session that is closed and attached again waits for what is under way.
     pub(crate) lock: Arc<tokio::sync::Mutex<()>>,
     pub(crate) reading: tokio::sync::Mutex<()>,
+    /// Held while the consequences of a read are drawn.
+    pub(crate) consequences: tokio::sync::Mutex<()>,
     /// Held while the session is put on a server.
     pub(crate) binding: tokio::sync::Mutex<()>,
     /// Held while the journal is written.
@@ -139,6 +143,7 @@ impl Session {
             shared: Arc::clone(shared),
             lock,
             reading: tokio::sync::Mutex::new(()),
+            consequences: tokio::sync::Mutex::new(()),
             binding: tokio::sync::Mutex::new(()),
             intake: tokio::sync::Mutex::new(Tail::new()),
             frames: Arc::new(Frames::new()),
@@ -168,6 +173,7 @@ impl Session {
                 observed_at_ms: 0,
                 server: None,
                 returning: None,
+                closing: false,
                 taken_up: false,
                 interrupts: 0,
             }),
@@ -266,8 +272,12 @@ impl Session {
         self.announce_change();
     }
 
-    /// Whether a turn goes on, a decision is open or a prompt waits.
+    /// Whether an operation is carried out, a turn goes on, a decision is open or a prompt waits.
     pub(crate) fn is_busy(&self) -> bool {
+        // Whoever holds the lock is about to use the server, or does.
+        if self.lock.try_lock().is_err() {
+            return true;
+        }
         let state = self.state();
         !state.quiet.is_quiet()
             || state.status == ExecutionStatus::Running

@@ -45,6 +45,10 @@ impl Supervisor {
         };
         let workspace = resolve_workspace(self.shared(), &request.workspace)?;
         if let Some(known) = self.known_session(&session_id, &workspace).await? {
+            // Its first prompt has a key of its own: sent once, whichever of the requests gets to it.
+            if let Some(text) = request.prompt {
+                self.first_prompt(caller, &known, text).await?;
+            }
             return Ok((self.snapshot(&known).await?, false));
         }
         let supervisor = self.clone();
@@ -96,16 +100,26 @@ impl Supervisor {
         let session = self.enter(&server, id, record).await?;
         session.check_unblocked()?;
         if let Some(text) = request.prompt {
-            let input = OperationInput::PromptSend { text, on_pending: OnPending::Refuse };
-            let action = ActionRequest {
-                session_id: Some(session_id.to_owned()),
-                input,
-                client_action_id: format!("session-start:{session_id}"),
-                capability_generation: self.generation(session_id),
-            };
-            // Boxed: an operation may in turn come here.
-            Box::pin(self.act(caller, action)).await?;
+            self.first_prompt(caller, session_id, text).await?;
         }
+        Ok(())
+    }
+
+    async fn first_prompt(&self, caller: &Caller, session_id: &str, text: String) -> Result<(), Refusal> {
+        let client_action_id = format!("session-start:{session_id}");
+        if self.shared().records.receipt(&client_action_id).await?.is_none()
+            && let Some(session) = self.shared().session(session_id)
+        {
+            self.server_of(&session).await?;
+        }
+        let action = ActionRequest {
+            session_id: Some(session_id.to_owned()),
+            input: OperationInput::PromptSend { text, on_pending: OnPending::Refuse },
+            client_action_id,
+            capability_generation: self.generation(session_id),
+        };
+        // Boxed: an operation may in turn come here.
+        Box::pin(self.act(caller, action)).await?;
         Ok(())
     }
 
@@ -132,6 +146,12 @@ impl Supervisor {
     async fn attach(&self, caller: &Caller, session_id: &str, workspace: &Path) -> Result<(), Refusal> {
         let server = self.inner.servers.ensure(workspace).await?;
         let id = parse_id(session_id)?;
+        // Two at once would each take the other's baseline for none.
+        let lock = self.shared().operation_lock(session_id);
+        let _one_at_a_time = lock.lock().await;
+        if self.shared().session(session_id).is_some() {
+            return Ok(());
+        }
         let info = server.client().conversation(&id).await.map_err(|error| upstream::refusal(&error))?;
         let fresh = record(caller, session_id, workspace, info.title, SessionOrigin::Attached);
         let key = session_id.to_owned();
@@ -171,7 +191,15 @@ impl Supervisor {
     pub async fn close_session(&self, caller: &Caller, session_id: &str, delete: bool) -> Result<(), Refusal> {
         authorize(caller.roles, Role::Operator)?;
         let session = self.find(session_id)?;
-        session.state().interrupts += 1;
+        // First: nothing goes out from here on.
+        session.state().closing = true;
+        let closed = self.close(caller, &session, delete).await;
+        session.state().closing = false;
+        closed
+    }
+
+    async fn close(&self, caller: &Caller, session: &Arc<Session>, delete: bool) -> Result<(), Refusal> {
+        let session_id = session.id().as_str();
         session.cancel_queue().await?;
         let mut server = session.state().server.clone();
         if delete && server.is_none() {
@@ -191,11 +219,11 @@ impl Supervisor {
                     }
                 }
             }
-            session.close_what_is_open(server).await?;
         }
+        session.close_what_is_open(server.as_ref()).await?;
         // First on the server: what a crash leaves between the two is a session that can be closed again.
         if delete {
-            delete_conversation(&session, server.as_deref()).await?;
+            delete_conversation(session, server.as_deref()).await?;
         }
         let (id, by) = (session_id.to_owned(), caller.name.clone());
         let close = move |ledger: &store::Ledger| ledger.close_session(&id, clock::now_ms(), &by);

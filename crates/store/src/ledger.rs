@@ -39,7 +39,8 @@ impl std::fmt::Debug for Ledger {
 
 impl Ledger {
     /// Opens or creates `ledger.sqlite3` in an existing private directory, locks it and checks it, the chain included. A
-    /// ledger that had no chain yet gets one, begun at `now_ms` (since 1970, UTC).
+    /// ledger that had no chain yet gets one, begun at `now_ms` (since 1970, UTC). Where a journal stands and no ledger does,
+    /// the ledger was lost: that is damage, and none is begun.
     ///
     /// # Errors
     /// [`StoreError::InUse`], `Unsafe`, `Damaged`, `NewerVersion`, `NotWritable`, `DiskFull`, `Io`, `Database`; the
@@ -55,6 +56,7 @@ impl Ledger {
         now_ms: i64,
         max_pages: Option<u32>,
     ) -> Result<Self, StoreError> {
+        Self::check_not_lost(directory)?;
         let opening = Opening {
             check,
             max_pages,
@@ -66,6 +68,15 @@ impl Ledger {
         };
         let (path, connection) = file::open(directory, &file::LEDGER, &opening)?;
         Ok(Self { worker: Arc::new(Worker::start("store-ledger", path, connection)?), notary })
+    }
+
+    fn check_not_lost(directory: &Path) -> Result<(), StoreError> {
+        let is_there = |name: &str| directory.join(name).symlink_metadata().is_ok();
+        if is_there(file::JOURNAL_FILE) && !is_there(file::LEDGER_FILE) {
+            let reason = "missing, while the journal is there".to_owned();
+            return Err(StoreError::Damaged { path: directory.join(file::LEDGER_FILE), reason });
+        }
+        Ok(())
     }
 
     /// Closes the file, after all that was asked before. Further calls fail with [`StoreError::Stopped`].

@@ -148,6 +148,11 @@ fn what_is_set_aside_keeps_its_content_and_overwrites_nothing() {
     assert_eq!(fs::read(path.join(format!("{LEDGER_FILE}.damaged-T-2-wal"))).unwrap(), b"a log");
     assert_eq!(fs::read(&taken).unwrap(), b"of an earlier time");
     assert_eq!(Ledger::set_aside(path, "T").unwrap(), None);
+    // A journal alone says that the ledger was lost.
+    let lost = open_ledger(path).map(drop);
+    assert!(matches!(&lost, Err(StoreError::Damaged { reason, .. }) if reason.contains("missing")), "{lost:?}");
+    assert!(!path.join(LEDGER_FILE).exists());
+    Journal::set_aside(path, "T").unwrap().unwrap();
     assert_eq!(open_ledger(path).unwrap().audit(0, 9).unwrap().head.n, 1, "a new one was begun");
 }
 

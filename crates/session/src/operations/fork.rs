@@ -15,6 +15,7 @@ use crate::clock;
 use crate::records::{Closing, OpenReceipt};
 use crate::server::{VerifiedServer, event_id};
 use crate::session::Session;
+use crate::upstream;
 
 impl Session {
     pub(crate) async fn fork(
@@ -38,6 +39,7 @@ impl Session {
         }
         let parsed =
             SessionId::parse(&fork_id).map_err(|error| Refusal::new(RefusalCode::InvalidValue, error.to_string()))?;
+        self.check_fork_id_is_free(server, &parsed, chosen.is_some()).await?;
         let from = event_id(&point)?;
         let record = ask.record(Some(self.id().as_str()), ReceiptState::InFlight);
         let mut receipt = OpenReceipt::create(&self.shared().records, record).await?;
@@ -58,6 +60,29 @@ impl Session {
                     Closing { state: ReceiptState::OutcomeUnknown, reason: Some(&refusal), result: Value::Null };
                 receipt.close(StepState::Unknown, closing).await
             }
+        }
+    }
+
+    /// A fork that is found under its id later must be this one.
+    async fn check_fork_id_is_free(
+        &self,
+        server: &VerifiedServer,
+        fork_id: &SessionId,
+        chosen: bool,
+    ) -> Result<(), Refusal> {
+        // Nobody else has drawn the number that was drawn here.
+        if !chosen {
+            return Ok(());
+        }
+        let taken = || Refusal::new(RefusalCode::SessionExists, format!("{} was used before", fork_id.as_str()));
+        let key = fork_id.as_str().to_owned();
+        if self.shared().records.ledger(move |ledger| ledger.session(&key)).await?.is_some() {
+            return Err(taken());
+        }
+        match server.client().conversation(fork_id).await {
+            Ok(_) => Err(taken()),
+            Err(error) if error.refused_status() == Some(404) => Ok(()),
+            Err(error) => Err(upstream::refusal(&error)),
         }
     }
 

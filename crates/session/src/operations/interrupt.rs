@@ -58,6 +58,7 @@ impl Session {
     pub(crate) async fn interrupt_stopped(&self, ask: &Ask) -> Result<(), Refusal> {
         let record = ask.record(Some(self.id().as_str()), ReceiptState::InFlight);
         let mut receipt = OpenReceipt::create(&self.shared().records, record).await?;
+        self.state().interrupts += 1;
         let cancelled = self.cancel_queue().await?;
         receipt.finish(ReceiptState::Applied, None, json!({"cancelled_prompts": cancelled})).await
     }

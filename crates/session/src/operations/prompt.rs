@@ -40,7 +40,7 @@ impl Session {
             return self.reject_then_prompt(server, ask, text, interrupts).await;
         }
         if running || (behind && !waits) {
-            return self.queue_prompt(ask, text).await;
+            return self.queue_prompt(ask, text, interrupts).await;
         }
         self.wait_settled(server).await?;
         // Asked before anything is recorded: a refusal here does not use the key up.
@@ -50,15 +50,26 @@ impl Session {
         self.send_prompt(server, receipt, grant, text, interrupts).await
     }
 
-    async fn queue_prompt(&self, ask: &Ask, text: &str) -> Result<(), Refusal> {
+    async fn queue_prompt(&self, ask: &Ask, text: &str, interrupts: u64) -> Result<(), Refusal> {
         if self.state().queue.len() >= MAX_QUEUED_PROMPTS {
             let detail = format!("{MAX_QUEUED_PROMPTS} prompts wait already; interrupt the session or wait");
             return Err(Refusal::new(RefusalCode::QueueFull, detail));
         }
         let record = ask.record(Some(self.id().as_str()), ReceiptState::Queued);
-        OpenReceipt::create(&self.shared().records, record).await?;
+        let mut receipt = OpenReceipt::create(&self.shared().records, record).await?;
         let queued = QueuedPrompt { client_action_id: ask.client_action_id.clone(), text: text.to_owned() };
-        self.state().queue.push_back(queued);
+        let stopped = {
+            let mut state = self.state();
+            let stopped = state.stopped_since(interrupts);
+            if stopped.is_none() {
+                state.queue.push_back(queued);
+            }
+            stopped
+        };
+        if let Some(refusal) = stopped {
+            // What cancels the queue has been by, and did not see it.
+            return receipt.finish(ReceiptState::Rejected, Some(&refusal), Value::Null).await;
+        }
         self.announce_change();
         // The turn may have ended while the prompt was being recorded.
         self.mark_stale();
@@ -182,13 +193,33 @@ impl Session {
         }
         let grant = self.ask_gate(server, Step::Message)?;
         let Some(queued) = self.state().queue.pop_front() else { return Ok(()) };
-        let Some(record) = self.shared().records.receipt(&queued.client_action_id).await? else { return Ok(()) };
+        let record = match self.shared().records.receipt(&queued.client_action_id).await {
+            Ok(Some(record)) => record,
+            Ok(None) => return Ok(()),
+            Err(refusal) => {
+                self.state().queue.push_front(queued);
+                return Err(refusal);
+            }
+        };
         if record.state != ReceiptState::Queued {
             return Ok(());
         }
         let receipt = OpenReceipt::resume(&self.shared().records, record);
-        self.send_prompt(server, receipt, grant, &queued.text, interrupts).await?;
+        if let Err(refusal) = self.send_prompt(server, receipt, grant, &queued.text, interrupts).await {
+            self.queue_again_or_resolve(queued).await;
+            return Err(refusal);
+        }
         self.announce_change();
         Ok(())
+    }
+
+    /// A delivery failed on the records: what was not recorded as begun waits on, what was is looked for.
+    async fn queue_again_or_resolve(&self, queued: QueuedPrompt) {
+        match self.shared().records.receipt(&queued.client_action_id).await {
+            Ok(Some(record)) if record.state == ReceiptState::InFlight => self.leave_unresolved(record),
+            Ok(Some(record)) if record.state.is_final() => {}
+            // Whether it was begun is asked again at the next delivery.
+            Ok(_) | Err(_) => self.state().queue.push_front(queued),
+        }
     }
 }

@@ -14,7 +14,7 @@ use store::{ReceiptState, StepState};
 use crate::clock;
 use crate::records::{Closing, OpenReceipt};
 use crate::server::VerifiedServer;
-use crate::session::Session;
+use crate::session::{Session, State};
 use crate::upstream::{self, Failure};
 
 /// How long the server may take to wind the last run down once its status is terminal.
@@ -32,6 +32,17 @@ pub(crate) enum Step<'a> {
     Run,
     Condense,
     Accept { approval_id: &'a str, token_name: &'a str },
+}
+
+impl State {
+    /// Why what was decided when the interrupts were counted does not go out any more, if it does not.
+    pub(crate) fn stopped_since(&self, interrupts: u64) -> Option<Refusal> {
+        if self.closed || self.closing {
+            return Some(Refusal::new(RefusalCode::SessionClosed, "the session was closed before this was sent"));
+        }
+        let detail = "an interrupt came before this was sent";
+        (self.interrupts != interrupts).then(|| Refusal::new(RefusalCode::Interrupted, detail))
+    }
 }
 
 impl Session {
@@ -128,14 +139,7 @@ impl Session {
     /// # Errors
     /// `interrupted` or `session_closed`.
     pub(crate) fn check_not_stopped(&self, interrupts: u64) -> Result<(), Refusal> {
-        let state = self.state();
-        if state.closed {
-            return Err(Refusal::new(RefusalCode::SessionClosed, "the session was closed before this was sent"));
-        }
-        if state.interrupts != interrupts {
-            return Err(Refusal::new(RefusalCode::Interrupted, "an interrupt came before this was sent"));
-        }
-        Ok(())
+        self.state().stopped_since(interrupts).map_or(Ok(()), Err)
     }
 
     /// A record that was stored while the session was being closed opened it again.

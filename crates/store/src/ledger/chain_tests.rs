@@ -304,6 +304,9 @@ fn swapped_lost_and_added_rows_are_found() {
     assert_eq!(find("DELETE FROM sessions"), (2, Fault::RowMissing));
     assert_eq!(find("DELETE FROM sent_accepts WHERE event_id = 'e2'"), (7, Fault::RowMissing));
     assert_eq!(find("DELETE FROM sent_accepts WHERE event_id = 'e3'"), (11, Fault::RowMissing));
+    let put_back =
+        "INSERT INTO sent_accepts SELECT session_id, 'e4', 'gone', 'sent', 3, 3, 12 FROM sent_accepts LIMIT 1";
+    assert_eq!(find(put_back), (13, Fault::RowDiffers), "what was withdrawn is gone");
     assert_eq!(find("DELETE FROM receipt_steps WHERE client_action_id = 'b'"), (4, Fault::RowDiffers));
     assert_eq!(find("INSERT INTO receipt_steps VALUES ('b', 1, 'n', 'done', NULL, NULL)"), (4, Fault::RowDiffers));
     // An older link: the row goes back to what it once was.

@@ -140,6 +140,12 @@ impl Walk {
         let read = entry::read(text)
             .ok_or_else(|| broken(n, Fault::Entry, "its entry is not one that this version writes"))?;
         if read.withdrawn {
+            if let Some(Some(newest)) = newest_link(connection, &read.subject)?
+                && newest <= n
+            {
+                let detail = format!("{} was withdrawn and is stored", name(&read.subject));
+                return Err(broken(n, Fault::RowDiffers, detail));
+            }
             self.rowless.remove(&read.subject);
             return Ok(());
         }
