@@ -42,6 +42,8 @@ pub(crate) struct Servers {
     changes: Sender<u64>,
     /// Times of decisions count from here: the wall clock may be set.
     origin: Instant,
+    /// The same moment on the wall clock.
+    origin_wall_ms: i64,
 }
 
 #[derive(Default)]
@@ -73,6 +75,7 @@ impl Servers {
             slots: Mutex::default(),
             changes: Sender::new(0),
             origin: Instant::now(),
+            origin_wall_ms: crate::clock::now_ms(),
         })
     }
 
@@ -84,10 +87,9 @@ impl Servers {
         u64::try_from(self.origin.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// The same moment on the wall clock, in milliseconds, for people.
+    /// The same moment on the wall clock as it was at the daemon's start, in milliseconds, for people.
     fn wall_ms(&self, at_ms: u64) -> i64 {
-        let ahead_ms = i64::try_from(at_ms.saturating_sub(self.now_ms())).unwrap_or(i64::MAX);
-        crate::clock::now_ms().saturating_add(ahead_ms)
+        self.origin_wall_ms.saturating_add(i64::try_from(at_ms).unwrap_or(i64::MAX))
     }
 
     fn note_change(&self) {
