@@ -204,9 +204,9 @@ impl<'a> Branch<'a> {
     /// How what stands after an action on the branch answers it; of several answers the one that says most. `None` for an
     /// action that is pending, and for what is no executable action of the branch.
     pub fn answer(&self, action_event_id: &str) -> Option<Answer> {
-        let at = self.events.iter().position(|event| event.event_id == action_event_id)?;
-        let (record, _) = self.events[at].executable()?;
-        let answers = self.events[at + 1..].iter().filter_map(|event| match &event.kind {
+        let mut from_it_on = self.events.iter().skip_while(|event| event.event_id != action_event_id);
+        let (record, _) = from_it_on.next()?.executable()?;
+        let answers = from_it_on.filter_map(|event| match &event.kind {
             LogEventKind::Observation { action_id } => (action_id == action_event_id).then_some(Answer::Observed),
             LogEventKind::UserReject { action_id } => (action_id == action_event_id).then_some(Answer::Rejected),
             LogEventKind::AgentError { tool_call_id } => {
