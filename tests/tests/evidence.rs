@@ -191,3 +191,54 @@ fn decide(scene: &mut Scene, id: &str, point: &str, decision: &str) -> (Session,
     let receipt = session.wait_final(&key);
     (session, receipt)
 }
+
+/// Sends a request on which the daemon dies, and starts another.
+fn die_on(scene: &mut Scene, point: &str, path: &str, body: &Value) {
+    scene.stop_daemon();
+    trap(scene, Some(point));
+    scene.serve_again();
+    let answer = scene.client().post(path, body);
+    assert!(answer.is_err(), "{point}: the daemon answered: {answer:?}");
+    trap(scene, None);
+    scene.daemon_ended();
+    scene.serve_again();
+}
+
+/// What is found under an id later must be what was made under it.
+#[test]
+fn a_fork_takes_no_id_that_was_used_and_a_first_prompt_is_sent_once() {
+    let faked = Faked::new(Plan::default());
+    let mut scene = faked.scene_with(|setup| {
+        setup.binary = Some(built_binary("gatepost-tests", "gatepost-watched").unwrap());
+    });
+    let parent = scene.session();
+    parent.turn("say: one");
+    let id = parent.id().to_owned();
+
+    // The id of a session that stands or stood, also where its conversation is gone, and of a conversation that only the
+    // server knows.
+    let (closed, deleted) = (scene.session(), scene.session());
+    assert_eq!((closed.close(false).status, deleted.close(true).status), (200, 200));
+    let unknown = uuid::Uuid::new_v4().to_string();
+    let body = json!({"workspace": scene.workspace(), "session_id": unknown});
+    die_on(&mut scene, "after:call.create_conversation", "/v1/sessions", &body);
+    let parent = scene.take_up(&id);
+    for taken in [id.as_str(), closed.id(), deleted.id(), unknown.as_str()] {
+        assert_eq!(parent.refused("session.fork", &json!({"session_id": taken})), "session_exists", "{taken}");
+    }
+    let free = uuid::Uuid::new_v4().to_string();
+    assert_eq!(parent.applied("session.fork", &json!({"session_id": free})).result["session_id"], free.as_str());
+
+    // A session that was made, and whose first prompt was not sent any more.
+    let started = uuid::Uuid::new_v4().to_string();
+    let body = json!({"workspace": scene.workspace(), "session_id": started, "prompt": "say: first"});
+    die_on(&mut scene, "after:ledger.put_session", "/v1/sessions", &body);
+    for _ in 0..2 {
+        let made: SessionSnapshot = typed(&scene.client().post("/v1/sessions", &body).unwrap(), &[200]);
+        assert_eq!(made.session_id, started);
+        let session = scene.take_up(&started);
+        drop(session.wait_quiet());
+        assert_eq!(messages(&session, "say: first"), 1);
+    }
+    scene.finish();
+}
