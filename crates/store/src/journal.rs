@@ -29,6 +29,11 @@ impl std::fmt::Debug for Journal {
     }
 }
 
+/// Names this start of the machine; empty where the system does not say.
+fn boot_id() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").map_or_else(|_| String::new(), |id| id.trim().to_owned())
+}
+
 impl Journal {
     /// Opens or creates `journal.sqlite3` in an existing private directory, locks it and checks it.
     ///
@@ -41,7 +46,7 @@ impl Journal {
     fn open_bounded(directory: &Path, check: Check, max_pages: Option<u32>) -> Result<Self, StoreError> {
         let opening = Opening { check, max_pages, complete: &|_, _| Ok(()), verify: &events::at_open };
         let (path, connection) = file::open(directory, &file::JOURNAL, &opening)?;
-        let lineage = events::lineage(&connection).map_err(|error| error.located(&path))?;
+        let lineage = events::lineage(&connection, check, &boot_id()).map_err(|error| error.located(&path))?;
         Ok(Self { worker: Arc::new(Worker::start("store-journal", path, connection)?), lineage })
     }
 

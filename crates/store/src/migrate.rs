@@ -9,8 +9,11 @@ pub(crate) const LEDGER: &[&str] =
     &[include_str!("migrations/ledger_0001.sql"), include_str!("migrations/ledger_0002.sql")];
 
 /// The journal's migrations, in order; one that was released is never edited.
-pub(crate) const JOURNAL: &[&str] =
-    &[include_str!("migrations/journal_0001.sql"), include_str!("migrations/journal_0002.sql")];
+pub(crate) const JOURNAL: &[&str] = &[
+    include_str!("migrations/journal_0001.sql"),
+    include_str!("migrations/journal_0002.sql"),
+    include_str!("migrations/journal_0003.sql"),
+];
 
 /// The number of the newest migration.
 pub(crate) fn newest(migrations: &[&str]) -> i64 {

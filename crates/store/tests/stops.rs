@@ -168,6 +168,26 @@ fn a_journal_made_anew_has_another_number_and_one_that_stays_keeps_its_own() {
 }
 
 #[test]
+fn a_journal_that_a_power_failure_may_have_cut_short_has_another_number() {
+    let directory = closed();
+    let open = |check| Journal::open(directory.path(), check).unwrap().lineage();
+    let booted = |boot_id: &str| {
+        let connection = rusqlite::Connection::open(directory.path().join(JOURNAL_FILE)).unwrap();
+        connection.execute("UPDATE lineage SET boot_id = ?1", [boot_id]).unwrap();
+    };
+    let first = open(Check::Whole);
+    assert_eq!(open(Check::Whole), first, "the same boot: what was committed is there");
+    booted("another");
+    assert_eq!(open(Check::Cheap), first, "closed in order: it is all there");
+    booted("another");
+    let second = open(Check::Whole);
+    assert_ne!(second, first);
+    assert_eq!(open(Check::Whole), second);
+    booted("");
+    assert_eq!(open(Check::Whole), second, "nothing is known of an older file's boot");
+}
+
+#[test]
 fn the_ledger_is_read_where_it_lies_and_nothing_is_written() {
     let directory = closed();
     let open = || OfflineLedger::open(directory.path(), Arc::new(Word("own")));

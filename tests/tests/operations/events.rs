@@ -2,7 +2,7 @@
 
 use api_types::{Attestation, Event, EventKind};
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use gatepost_tests::{LIMIT, Scene, Session, refusal_code, typed, wait_until};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -46,7 +46,10 @@ pub(super) fn complete(scene: &Scene) {
         assert!(kinds.contains(kind.as_str()), "no {} among {kinds:?}", kind.as_str());
     }
     let ids: BTreeSet<&str> = events.iter().map(|event| event.event_id.as_str()).collect();
-    assert_eq!(ids.len(), events.len(), "an event stands twice");
+    assert_eq!(ids.len(), events.len(), "an event stands twice"); // The real server publishes what it appends, in the order in which it does: the epoch is the first.
+    let cursor = String::from_utf8(URL_SAFE_NO_PAD.decode(&events.last().unwrap().cursor).unwrap()).unwrap();
+    assert_eq!(cursor.split(':').nth(3), Some("1"), "the stream was not as the log: {cursor}");
+
     for limit in [1, 3, 1000] {
         let mut again: Vec<Event> = Vec::new();
         let mut after = None;

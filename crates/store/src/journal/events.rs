@@ -14,9 +14,21 @@ fn stored(number: u64) -> Result<i64, StoreError> {
     i64::try_from(number).map_err(|_| StoreError::TooLarge)
 }
 
-/// The file's number.
-pub(crate) fn lineage(connection: &Connection) -> Result<u64, StoreError> {
-    let number: i64 = connection.query_row("SELECT number FROM lineage WHERE id = 1", [], |row| row.get(0))?;
+/// The file's number: another one where it was not closed in order and the machine was started since. Its last commits may
+/// not have reached the disk then, and positions of before must not be taken for what comes to stand there.
+pub(crate) fn lineage(connection: &Connection, check: Check, boot_id: &str) -> Result<u64, StoreError> {
+    let (number, wrote): (i64, String) =
+        connection
+            .query_row("SELECT number, boot_id FROM lineage WHERE id = 1", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    if wrote == boot_id {
+        return Ok(number.unsigned_abs());
+    }
+    let sql = if check == Check::Whole && !wrote.is_empty() {
+        "UPDATE lineage SET boot_id = ?1, number = 1 + (random() & 0x0FFFFFFFFFFFFFFF) WHERE id = 1 RETURNING number"
+    } else {
+        "UPDATE lineage SET boot_id = ?1 WHERE id = 1 RETURNING number"
+    };
+    let number: i64 = connection.query_row(sql, [boot_id], |row| row.get(0))?;
     Ok(number.unsigned_abs())
 }
 
