@@ -131,7 +131,7 @@ impl Output {
     }
 }
 
-/// Asks again until there is an answer, for at most 20 seconds.
+/// Asks again until there is an answer, for at most 60 seconds.
 pub(crate) fn wait_until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
