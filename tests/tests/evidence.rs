@@ -25,32 +25,54 @@ fn trap(scene: &mut Scene, point: Option<&str>) {
 
 /// Asks for an operation on which the daemon dies, and for its receipt once another one has looked.
 fn cut_short(scene: &mut Scene, id: &str, point: &str, operation: &str, input: &Value) -> (Session, Receipt) {
-    scene.stop_daemon();
-    trap(scene, Some(point));
-    scene.serve_again();
-    let session = scene.take_up(id);
-    let key = format!("{}-{}", operation.replace('.', "-"), uuid::Uuid::new_v4());
-    let generation = wait_until("the session to be on a server", LIMIT, || {
-        let snapshot = session.snapshot();
-        snapshot.values.get("server_start_id").is_some_and(|id| !id.is_null()).then_some(snapshot.capability_generation)
+    let (session, receipt, asked) = act_under_trap(scene, id, point, |session| {
+        let generation = wait_until("the session to be on a server", LIMIT, || {
+            let snapshot = session.snapshot();
+            let is_on_server = snapshot.values.get("server_start_id").is_some_and(|id| !id.is_null());
+            is_on_server.then_some(snapshot.capability_generation)
+        });
+        json!({"operation_id": operation, "input": input, "capability_generation": generation})
     });
-    let body = json!({
-        "operation_id": operation, "input": input, "client_action_id": key, "capability_generation": generation,
+    // The same request again is the same receipt, and nothing is done a second time.
+    let reply = session.client().post(&session.path("/actions"), &asked).unwrap();
+    let again: Receipt = typed(&reply, &[200]);
+    assert_eq!((again.state, again.replayed), (receipt.state, true));
+    (session, receipt)
+}
+
+/// Asks for an operation on which the daemon dies; the session on the next daemon, the receipt, and what was asked.
+fn act_under_trap(
+    scene: &mut Scene,
+    id: &str,
+    point: &str,
+    prepare: impl FnOnce(&Session) -> Value,
+) -> (Session, Receipt, Value) {
+    let key = format!("cut-{}", uuid::Uuid::new_v4());
+    let path = scene.take_up(id).path("/actions");
+    let asked = die_on(scene, point, &path, |scene| {
+        let mut body = prepare(&scene.take_up(id));
+        body["client_action_id"] = json!(key);
+        body
     });
-    let answer = session.client().post(&session.path("/actions"), &body);
-    assert!(answer.is_err(), "{operation}: the daemon answered: {answer:?}");
-    trap(scene, None);
-    scene.daemon_ended();
-    scene.serve_again();
     let session = scene.take_up(id);
     // Looked at, it is put on a server and read.
     drop(session.snapshot());
     let receipt = session.wait_final(&key);
-    // The same request again is the same receipt, and nothing is done a second time.
-    let reply = session.request(operation, input, Some(generation), &key);
-    let again: Receipt = typed(&reply, &[200]);
-    assert_eq!((again.state, again.replayed), (receipt.state, true));
-    (session, receipt)
+    (session, receipt, asked)
+}
+
+/// Sends what is prepared to a daemon that dies on it, and starts another; what was sent.
+fn die_on(scene: &mut Scene, point: &str, path: &str, prepare: impl FnOnce(&Scene) -> Value) -> Value {
+    scene.stop_daemon();
+    trap(scene, Some(point));
+    scene.serve_again();
+    let body = prepare(scene);
+    let answer = scene.client().post(path, &body);
+    assert!(answer.is_err(), "{point}: the daemon answered: {answer:?}");
+    trap(scene, None);
+    scene.daemon_ended();
+    scene.serve_again();
+    body
 }
 
 fn messages(session: &Session, text: &str) -> usize {
@@ -68,14 +90,7 @@ fn what_came_of_a_call_without_an_answer_is_read_from_the_conversation() {
     let id = uuid::Uuid::new_v4().to_string();
     let request = json!({"workspace": scene.workspace(), "session_id": id});
     for point in ["after:call.create_conversation", "before:ledger.put_session", "after:ledger.put_session"] {
-        scene.stop_daemon();
-        trap(&mut scene, Some(point));
-        scene.serve_again();
-        let answer = scene.client().post("/v1/sessions", &request);
-        assert!(answer.is_err(), "{point}: the daemon answered: {answer:?}");
-        trap(&mut scene, None);
-        scene.daemon_ended();
-        scene.serve_again();
+        die_on(&mut scene, point, "/v1/sessions", |_| request.clone());
     }
     let made: SessionSnapshot = typed(&scene.client().post("/v1/sessions", &request).unwrap(), &[200, 201]);
     assert_eq!(made.session_id, id);
@@ -169,39 +184,15 @@ fn session_of(scene: &Scene, id: &str) -> Session {
 
 /// Decides on what waits, as the daemon under the trap will show it: a restart gives it another id.
 fn decide(scene: &mut Scene, id: &str, point: &str, decision: &str) -> (Session, Receipt) {
-    scene.stop_daemon();
-    trap(scene, Some(point));
-    scene.serve_again();
-    let session = scene.take_up(id);
-    let approval = session.wait_pending();
-    let generation = session.snapshot().capability_generation;
-    let key = format!("{decision}-{}", uuid::Uuid::new_v4());
-    let body = json!({
-        "operation_id": "session.approval.decide",
-        "input": {"approval_id": approval.approval_id, "decision": decision},
-        "client_action_id": key, "capability_generation": generation,
+    let (session, receipt, _asked) = act_under_trap(scene, id, point, |session| {
+        let approval = session.wait_pending();
+        json!({
+            "operation_id": "session.approval.decide",
+            "input": {"approval_id": approval.approval_id, "decision": decision},
+            "capability_generation": session.snapshot().capability_generation,
+        })
     });
-    let answer = session.client().post(&session.path("/actions"), &body);
-    assert!(answer.is_err(), "{decision}: the daemon answered: {answer:?}");
-    trap(scene, None);
-    scene.daemon_ended();
-    scene.serve_again();
-    let session = scene.take_up(id);
-    drop(session.snapshot());
-    let receipt = session.wait_final(&key);
     (session, receipt)
-}
-
-/// Sends a request on which the daemon dies, and starts another.
-fn die_on(scene: &mut Scene, point: &str, path: &str, body: &Value) {
-    scene.stop_daemon();
-    trap(scene, Some(point));
-    scene.serve_again();
-    let answer = scene.client().post(path, body);
-    assert!(answer.is_err(), "{point}: the daemon answered: {answer:?}");
-    trap(scene, None);
-    scene.daemon_ended();
-    scene.serve_again();
 }
 
 /// What is found under an id later must be what was made under it.
@@ -221,7 +212,7 @@ fn a_fork_takes_no_id_that_was_used_and_a_first_prompt_is_sent_once() {
     assert_eq!((closed.close(false).status, deleted.close(true).status), (200, 200));
     let unknown = uuid::Uuid::new_v4().to_string();
     let body = json!({"workspace": scene.workspace(), "session_id": unknown});
-    die_on(&mut scene, "after:call.create_conversation", "/v1/sessions", &body);
+    die_on(&mut scene, "after:call.create_conversation", "/v1/sessions", |_| body);
     let parent = scene.take_up(&id);
     for taken in [id.as_str(), closed.id(), deleted.id(), unknown.as_str()] {
         assert_eq!(parent.refused("session.fork", &json!({"session_id": taken})), "session_exists", "{taken}");
@@ -232,7 +223,7 @@ fn a_fork_takes_no_id_that_was_used_and_a_first_prompt_is_sent_once() {
     // A session that was made, and whose first prompt was not sent any more.
     let started = uuid::Uuid::new_v4().to_string();
     let body = json!({"workspace": scene.workspace(), "session_id": started, "prompt": "say: first"});
-    die_on(&mut scene, "after:ledger.put_session", "/v1/sessions", &body);
+    die_on(&mut scene, "after:ledger.put_session", "/v1/sessions", |_| body.clone());
     for _ in 0..2 {
         let made: SessionSnapshot = typed(&scene.client().post("/v1/sessions", &body).unwrap(), &[200]);
         assert_eq!(made.session_id, started);

@@ -9,11 +9,11 @@ use rules::operation::OperationScope;
 use rules::receipt::{Unfinished, fingerprint};
 use rules::refusal::{Refusal, RefusalCode};
 use rules::role::authorize_operation;
-use store::{ReceiptRecord, ReceiptState, StepState};
+use store::{ReceiptRecord, ReceiptState};
 
 use crate::evidence::input_text;
 use crate::operations::{Ask, read_provider};
-use crate::records::{self, Closing, OpenReceipt};
+use crate::records::{self, OpenReceipt};
 use crate::server::{CANARY_EXPIRY_MS, VerifiedServer};
 use crate::session::Session;
 use crate::supervisor::{Claim, Supervisor};
@@ -205,13 +205,9 @@ impl Supervisor {
                 }
                 let detail = format!("{} was sent and its outcome is not known", steps.join(", "));
                 let reason = Refusal::new(RefusalCode::OutcomeUnknown, detail);
-                let closing = Closing {
-                    state: ReceiptState::OutcomeUnknown,
-                    reason: Some(&reason),
-                    result: serde_json::Value::Null,
-                };
-                let mut receipt = OpenReceipt::resume(&self.shared().records, record);
-                receipt.close(StepState::Unknown, closing).await
+                OpenReceipt::resume(&self.shared().records, record)
+                    .close_unknown(&reason, serde_json::Value::Null)
+                    .await
             }
         }
     }

@@ -7,7 +7,6 @@ use rules::refusal::Refusal;
 use serde_json::json;
 use store::{AcceptState, SessionOrigin};
 
-use crate::clock;
 use crate::server::VerifiedServer;
 use crate::session::Session;
 use crate::{stream, upstream};
@@ -111,16 +110,6 @@ impl Session {
             return Ok(());
         }
         let answers = self.answers(&open)?;
-        let id = self.id().as_str().to_owned();
-        self.shared()
-            .records
-            .write("set_accept_state", move |ledger| {
-                for (event_id, answer) in open.iter().zip(answers) {
-                    let state = if answer.is_some() { AcceptState::Answered } else { AcceptState::InDoubt };
-                    ledger.set_accept_state(&id, event_id, state, clock::now_ms())?;
-                }
-                Ok(())
-            })
-            .await
+        self.record_answers(&open, &answers).await
     }
 }

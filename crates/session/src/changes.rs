@@ -8,10 +8,10 @@ use rules::approval::{AcceptEvidence, accept_evidence};
 use rules::branch::Answer;
 use rules::refusal::{Refusal, RefusalCode};
 use serde_json::json;
-use store::{AcceptState, ReceiptState, StepState};
+use store::AcceptState;
 
 use crate::clock;
-use crate::records::{Closing, OpenReceipt};
+use crate::records::OpenReceipt;
 use crate::server::VerifiedServer;
 use crate::session::{OpenDecision, Returning, Session};
 
@@ -65,6 +65,16 @@ impl Session {
         Ok(event_ids.iter().map(|event_id| branch.answer(event_id)).collect())
     }
 
+    /// Writes down which of these accepted actions are answered; the others are in doubt.
+    pub(crate) async fn record_answers(&self, event_ids: &[String], answers: &[Option<Answer>]) -> Result<(), Refusal> {
+        let state = |answer: &Option<Answer>| match answer {
+            Some(_) => AcceptState::Answered,
+            None => AcceptState::InDoubt,
+        };
+        let states = event_ids.iter().cloned().zip(answers.iter().map(state)).collect();
+        self.shared().records.set_accept_states(self.id().as_str(), states).await
+    }
+
     /// Whether the turn of the last step-causing call has begun and ended, in the log and in the server.
     async fn turn_is_over(&self, server: &VerifiedServer) -> bool {
         if !self.state().quiet.is_quiet() {
@@ -87,17 +97,7 @@ impl Session {
         answers: &[Option<Answer>],
         evidence: AcceptEvidence,
     ) -> Result<(), Refusal> {
-        let (id, ids, known) = (self.id().as_str().to_owned(), decision.event_ids.clone(), answers.to_vec());
-        self.shared()
-            .records
-            .write("set_accept_state", move |ledger| {
-                for (event_id, answer) in ids.iter().zip(known) {
-                    let accept = if answer.is_some() { AcceptState::Answered } else { AcceptState::InDoubt };
-                    ledger.set_accept_state(&id, event_id, accept, clock::now_ms())?;
-                }
-                Ok(())
-            })
-            .await?;
+        self.record_answers(&decision.event_ids, answers).await?;
         if let Some(record) = self.shared().records.receipt(&decision.client_action_id).await?
             && !record.state.is_final()
         {
@@ -109,8 +109,7 @@ impl Session {
                 .map(|(event_id, answer)| json!({"event_id": event_id, "answer": answer.map(Answer::as_str)}))
                 .collect();
             let result = json!({"approval_id": decision.approval_id, "actions": actions});
-            let (step, state, reason) = closing(evidence);
-            receipt.close(step, Closing { state, reason: reason.as_ref(), result }).await?;
+            close_accept(&mut receipt, evidence, result).await?;
         }
         self.state().open_decisions.retain(|open| open.client_action_id != decision.client_action_id);
         let outcome = match evidence {
@@ -183,26 +182,28 @@ impl Session {
     }
 }
 
-/// How an accept's receipt is closed.
-fn closing(evidence: AcceptEvidence) -> (StepState, ReceiptState, Option<Refusal>) {
-    let unknown = |code, detail: &str| {
-        let reason = Refusal::new(code, detail);
-        (StepState::Unknown, ReceiptState::OutcomeUnknown, Some(reason))
-    };
+/// Closes an accept's receipt by what is known of it.
+async fn close_accept(
+    receipt: &mut OpenReceipt,
+    evidence: AcceptEvidence,
+    result: serde_json::Value,
+) -> Result<(), Refusal> {
+    let refusal = |code, detail: &str| Refusal::new(code, detail);
     match evidence {
-        AcceptEvidence::Ran => (StepState::Done, ReceiptState::Applied, None),
+        AcceptEvidence::Ran => receipt.done(result).await,
         AcceptEvidence::Rejected => {
-            let reason = Refusal::new(RefusalCode::ApprovalSuperseded, "a rejection came first; nothing of it ran");
-            (StepState::Failed, ReceiptState::Rejected, Some(reason))
+            let reason = refusal(RefusalCode::ApprovalSuperseded, "a rejection came first; nothing of it ran");
+            receipt.close_failed(&reason, result).await
         }
-        AcceptEvidence::Unclear => unknown(
-            RefusalCode::NoEvidence,
-            "an error or a rejection stands for an action; whether or how far it ran is not known, look at the events",
-        ),
-        AcceptEvidence::Awaited => unknown(
-            RefusalCode::ApprovalInDoubt,
-            "the accept was sent and no answer was seen; whether the action ran is not known",
-        ),
+        AcceptEvidence::Unclear => {
+            let detail = "an error or a rejection stands for an action; whether or how far it ran is not known, look at the \
+                          events";
+            receipt.close_unknown(&refusal(RefusalCode::NoEvidence, detail), result).await
+        }
+        AcceptEvidence::Awaited => {
+            let detail = "the accept was sent and no answer was seen; whether the action ran is not known";
+            receipt.close_unknown(&refusal(RefusalCode::ApprovalInDoubt, detail), result).await
+        }
     }
 }
 

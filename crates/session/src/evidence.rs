@@ -8,9 +8,9 @@ use rules::approval::accept_evidence;
 use rules::evidence::{Evidence, Seen, is_shown};
 use rules::refusal::{Refusal, RefusalCode};
 use serde_json::{Value, json};
-use store::{ReceiptRecord, ReceiptState, StepState};
+use store::ReceiptRecord;
 
-use crate::records::{Closing, OpenReceipt, evidence_sought};
+use crate::records::{OpenReceipt, evidence_sought};
 use crate::server::VerifiedServer;
 use crate::session::{OpenDecision, Session};
 use crate::upstream;
@@ -84,8 +84,7 @@ impl Session {
         let step = record.steps.last().map(|step| step.name.clone()).unwrap_or_default();
         let detail = format!("{step} was sent and its outcome is not known; look at the events");
         let reason = Refusal::new(RefusalCode::OutcomeUnknown, detail);
-        let closing = Closing { state: ReceiptState::OutcomeUnknown, reason: Some(&reason), result: Value::Null };
-        OpenReceipt::resume(&self.shared().records, record).close(StepState::Unknown, closing).await
+        OpenReceipt::resume(&self.shared().records, record).close_unknown(&reason, Value::Null).await
     }
 
     async fn resolve_by_evidence(

@@ -7,7 +7,7 @@ use rules::passage::{Kind, Passage, Side, Watch};
 use rules::receipt::{self, Unfinished};
 use rules::refusal::{Refusal, RefusalCode};
 use serde_json::{Value, json};
-use store::{Journal, Ledger, ReceiptRecord, ReceiptState, StepRecord, StepState, StoreError, Trouble};
+use store::{AcceptState, Journal, Ledger, ReceiptRecord, ReceiptState, StepRecord, StepState, StoreError, Trouble};
 
 use crate::clock;
 use crate::view::{ReceiptStep, ReceiptView};
@@ -74,6 +74,21 @@ impl Records {
         done
     }
 
+    /// What became of accepts of a session, one after the other.
+    pub(crate) async fn set_accept_states(
+        &self,
+        session_id: &str,
+        states: Vec<(String, AcceptState)>,
+    ) -> Result<(), Refusal> {
+        let id = session_id.to_owned();
+        self.write("set_accept_state", move |ledger| {
+            states
+                .iter()
+                .try_for_each(|(event_id, state)| ledger.set_accept_state(&id, event_id, *state, clock::now_ms()))
+        })
+        .await
+    }
+
     /// The receipt of a key, if there is one.
     pub(crate) async fn receipt(&self, client_action_id: &str) -> Result<Option<ReceiptRecord>, Refusal> {
         let id = client_action_id.to_owned();
@@ -104,13 +119,6 @@ fn code_of(error: &StoreError, damaged: RefusalCode) -> RefusalCode {
 
 /// Field of an open receipt's result that holds what would show its last step.
 const SOUGHT: &str = "evidence_sought";
-
-/// How a receipt is closed.
-pub(crate) struct Closing<'a> {
-    pub(crate) state: ReceiptState,
-    pub(crate) reason: Option<&'a Refusal>,
-    pub(crate) result: Value,
-}
 
 /// What would show that the last step of an open receipt took effect.
 pub(crate) fn evidence_sought(record: &ReceiptRecord) -> Evidence {
@@ -165,20 +173,35 @@ impl OpenReceipt {
     }
 
     /// Closes the receipt with what came of its last step, in one write: no crash leaves the one without the other.
-    pub(crate) async fn close(&mut self, step: StepState, closing: Closing<'_>) -> Result<(), Refusal> {
-        self.set_outcome(step, closing.reason);
-        self.finish(closing.state, closing.reason, closing.result).await
+    async fn close(
+        &mut self,
+        step: StepState,
+        state: ReceiptState,
+        reason: Option<&Refusal>,
+        result: Value,
+    ) -> Result<(), Refusal> {
+        self.set_outcome(step, reason);
+        self.finish(state, reason, result).await
     }
 
     /// Closes the receipt with its last step done.
     pub(crate) async fn done(&mut self, result: Value) -> Result<(), Refusal> {
-        self.close(StepState::Done, Closing { state: ReceiptState::Applied, reason: None, result }).await
+        self.close(StepState::Done, ReceiptState::Applied, None, result).await
     }
 
     /// Closes the receipt: its last step was not sent and never will be.
     pub(crate) async fn close_not_sent(&mut self, reason: &Refusal) -> Result<(), Refusal> {
-        let closing = Closing { state: ReceiptState::Rejected, reason: Some(reason), result: Value::Null };
-        self.close(StepState::NotSent, closing).await
+        self.close(StepState::NotSent, ReceiptState::Rejected, Some(reason), Value::Null).await
+    }
+
+    /// Closes the receipt: its last step took no effect.
+    pub(crate) async fn close_failed(&mut self, reason: &Refusal, result: Value) -> Result<(), Refusal> {
+        self.close(StepState::Failed, ReceiptState::Rejected, Some(reason), result).await
+    }
+
+    /// Closes the receipt: what came of its last step cannot be told.
+    pub(crate) async fn close_unknown(&mut self, reason: &Refusal, result: Value) -> Result<(), Refusal> {
+        self.close(StepState::Unknown, ReceiptState::OutcomeUnknown, Some(reason), result).await
     }
 
     /// The receipt as it is stored now.

@@ -7,12 +7,12 @@ use rules::approval::{AcceptEvidence, accept_evidence, check_reject};
 use rules::evidence::Evidence;
 use rules::refusal::{Refusal, RefusalCode};
 use serde_json::{Value, json};
-use store::{ReceiptState, StepState};
+use store::{AcceptState, ReceiptState, StepState};
 
 use super::Ask;
 use super::step::Step;
 use crate::clock;
-use crate::records::{Closing, OpenReceipt};
+use crate::records::OpenReceipt;
 use crate::server::VerifiedServer;
 use crate::session::{OpenDecision, Session};
 use crate::upstream::{self, Failure};
@@ -160,22 +160,19 @@ impl Session {
         let result = json!({"approval_id": approval_id});
         if !self.wait_answered(&event_ids).await? {
             let unseen = Refusal::new(RefusalCode::NoEvidence, "the rejection was sent and not seen in time");
-            let closing = Closing { state: ReceiptState::OutcomeUnknown, reason: Some(&unseen), result };
-            return receipt.close(StepState::Unknown, closing).await;
+            return receipt.close_unknown(&unseen, result).await;
         }
         self.mark_answered(&event_ids).await?;
         match accept_evidence(&self.answers(&event_ids)?) {
             AcceptEvidence::Rejected => receipt.done(result).await,
             AcceptEvidence::Ran => {
                 let late = Refusal::new(RefusalCode::ApprovalSuperseded, "an accept came first; all of it ran");
-                let closing = Closing { state: ReceiptState::Rejected, reason: Some(&late), result };
-                receipt.close(StepState::Failed, closing).await
+                receipt.close_failed(&late, result).await
             }
             AcceptEvidence::Unclear | AcceptEvidence::Awaited => {
                 let detail = "an error or an observation stands for an action; it may have run, look at the events";
                 let unclear = Refusal::new(RefusalCode::NoEvidence, detail);
-                let closing = Closing { state: ReceiptState::OutcomeUnknown, reason: Some(&unclear), result };
-                receipt.close(StepState::Unknown, closing).await
+                receipt.close_unknown(&unclear, result).await
             }
         }
     }
@@ -198,22 +195,14 @@ impl Session {
 
     /// A doubtful action that was rejected is doubtful no more.
     async fn mark_answered(&self, event_ids: &[String]) -> Result<(), Refusal> {
-        let sent: Vec<String> = {
+        let sent: Vec<(String, AcceptState)> = {
             let state = self.state();
-            event_ids.iter().filter(|id| state.sent.contains(*id)).cloned().collect()
+            let sent = event_ids.iter().filter(|id| state.sent.contains(*id));
+            sent.map(|id| (id.clone(), AcceptState::Answered)).collect()
         };
         if sent.is_empty() {
             return Ok(());
         }
-        let session_id = self.id().as_str().to_owned();
-        self.shared()
-            .records
-            .write("set_accept_state", move |ledger| {
-                for event_id in &sent {
-                    ledger.set_accept_state(&session_id, event_id, store::AcceptState::Answered, clock::now_ms())?;
-                }
-                Ok(())
-            })
-            .await
+        self.shared().records.set_accept_states(self.id().as_str(), sent).await
     }
 }

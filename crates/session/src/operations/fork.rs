@@ -12,7 +12,7 @@ use store::{ReceiptState, SessionOrigin, SessionRecord, StepState};
 
 use super::Ask;
 use crate::clock;
-use crate::records::{Closing, OpenReceipt};
+use crate::records::OpenReceipt;
 use crate::server::{VerifiedServer, event_id};
 use crate::session::Session;
 use crate::upstream;
@@ -56,9 +56,7 @@ impl Session {
             Ok(()) => receipt.done(json!({"session_id": fork_id, "from_event_id": point})).await,
             Err(refusal) => {
                 // The fork stands and is blocked until it can be read.
-                let closing =
-                    Closing { state: ReceiptState::OutcomeUnknown, reason: Some(&refusal), result: Value::Null };
-                receipt.close(StepState::Unknown, closing).await
+                receipt.close_unknown(&refusal, Value::Null).await
             }
         }
     }

@@ -13,7 +13,7 @@ use store::{ReceiptState, StepState};
 
 use super::Ask;
 use super::step::Step;
-use crate::records::{Closing, OpenReceipt};
+use crate::records::OpenReceipt;
 use crate::server::VerifiedServer;
 use crate::session::{MAX_QUEUED_PROMPTS, QueuedPrompt, Session};
 use crate::upstream::{self, Failure};
@@ -92,8 +92,7 @@ impl Session {
         }
         if !self.wait_nothing_waits(server).await? {
             let reason = Refusal::new(RefusalCode::NoEvidence, "the rejection was sent and not seen in time");
-            let closing = Closing { state: ReceiptState::OutcomeUnknown, reason: Some(&reason), result: Value::Null };
-            return receipt.close(StepState::Unknown, closing).await;
+            return receipt.close_unknown(&reason, Value::Null).await;
         }
         receipt.step_outcome(StepState::Done, None).await?;
         let granted = match self.wait_settled(server).await {

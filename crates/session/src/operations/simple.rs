@@ -7,13 +7,13 @@ use rules::evidence::Evidence;
 use rules::log::ExecutionStatus;
 use rules::refusal::{Refusal, RefusalCode};
 use serde_json::{Value, json};
-use store::{ReceiptState, StepState};
+use store::ReceiptState;
 
 use super::Ask;
 use super::step::Step;
 use crate::offer::can_resume;
 use crate::profile::choice_profile;
-use crate::records::{Closing, OpenReceipt};
+use crate::records::OpenReceipt;
 use crate::server::{VerifiedServer, event_id as checked_event_id, profile_name};
 use crate::session::Session;
 
@@ -56,8 +56,7 @@ impl Session {
         }
         if outcome.as_ref().is_ok_and(|info| info.leaf_event_id.as_deref() != Some(event_id)) {
             let reason = Refusal::new(RefusalCode::NoEvidence, "the server answered and its head is elsewhere");
-            let closing = Closing { state: ReceiptState::OutcomeUnknown, reason: Some(&reason), result: Value::Null };
-            return receipt.close(StepState::Unknown, closing).await;
+            return receipt.close_unknown(&reason, Value::Null).await;
         }
         self.settle_call(server, receipt, outcome.map(|_| ()), json!({"event_id": event_id})).await?;
         self.after_change(server).await

@@ -9,10 +9,10 @@ use rules::gate::{GateInput, StepGrant, StepRequest, gate};
 use rules::quiet::QuietState;
 use rules::refusal::{Refusal, RefusalCode};
 use serde_json::Value;
-use store::{ReceiptState, StepState};
+use store::StepState;
 
 use crate::clock;
-use crate::records::{Closing, OpenReceipt};
+use crate::records::OpenReceipt;
 use crate::server::VerifiedServer;
 use crate::session::{Session, State};
 use crate::upstream::{self, Failure};
@@ -197,19 +197,17 @@ impl Session {
         error: &ContractError,
     ) -> Result<(), Refusal> {
         let reason = upstream::refusal(error);
-        let step = match upstream::failure(error) {
-            Failure::NotSent => StepState::NotSent,
-            Failure::Refused => StepState::Failed,
+        match upstream::failure(error) {
+            Failure::NotSent => receipt.close_not_sent(&reason).await,
+            Failure::Refused => receipt.close_failed(&reason, Value::Null).await,
             Failure::Unknown => {
                 receipt.step_outcome(StepState::Unknown, Some(&reason)).await?;
                 self.leave_unresolved(receipt.into_record());
                 if let Err(refusal) = self.observe(server).await {
                     tracing::debug!(session = self.id().as_str(), %refusal, "what came of a step is looked for later");
                 }
-                return Ok(());
+                Ok(())
             }
-        };
-        let closing = Closing { state: ReceiptState::Rejected, reason: Some(&reason), result: Value::Null };
-        receipt.close(step, closing).await
+        }
     }
 }
