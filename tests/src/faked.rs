@@ -114,4 +114,13 @@ impl Faked {
     pub fn asked(&self) -> Vec<String> {
         routes_asked(self.directory.path()).unwrap()
     }
+
+    /// How often a route was asked for so far.
+    ///
+    /// # Panics
+    /// When its directory cannot be written or read.
+    #[must_use]
+    pub fn asked_for(&self, route: &str) -> usize {
+        self.asked().iter().filter(|asked| *asked == route).count()
+    }
 }

@@ -17,7 +17,7 @@ fn a_stream_may_break_at_every_byte_of_a_frame() {
     let first = scene.session();
     faked.follow(streams(StreamPlan { appends_on_open: 1, breaks: BREAKS, ..StreamPlan::default() }));
     let sessions: Vec<_> = (0..SESSIONS).map(|_| scene.session()).collect();
-    let opened = || faked.asked().iter().filter(|route| *route == "events_stream").count();
+    let opened = || faked.asked_for("events_stream");
     // Those of the first session and of the last streams, which stand, count as well.
     wait_until("every break", LIMIT, || (opened() as u64 > BREAKS).then_some(()));
     for session in &sessions {

@@ -20,7 +20,7 @@ fn a_refused_stream_is_told_of_and_not_opened_again() {
         session.turn("say: without a stream");
         reader.wait_for_the_log(&scene, &session);
         reader.end();
-        let opened = faked.asked().iter().filter(|route| *route == "events_stream").count();
+        let opened = faked.asked_for("events_stream");
         assert_eq!(opened, 1, "it was opened again");
         scene.finish();
     }
@@ -31,7 +31,7 @@ fn a_stream_that_was_closed_for_another_reason_is_opened_again() {
     let (faked, scene) = stage();
     faked.follow(streams(StreamPlan { close_code: Some(1013), ..StreamPlan::default() }));
     let session = scene.session();
-    let opened = || faked.asked().iter().filter(|route| *route == "events_stream").count();
+    let opened = || faked.asked_for("events_stream");
     wait_until("the stream to be opened again", LIMIT, || (opened() >= 3).then_some(()));
     faked.follow(Plan::default());
     wait_stream(&session, "open");

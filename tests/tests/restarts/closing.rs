@@ -1,8 +1,7 @@
 //! Closing with deletion is two writes: what comes between them leaves a session that can be closed again.
 
-use super::faked::Faked;
 use super::{line, wait_other_server};
-use gatepost_tests::{LIMIT, Scene, Session, refusal_code, wait_until};
+use gatepost_tests::{Faked, LIMIT, Scene, Session, refusal_code, wait_until};
 use testkit::fake_server::{Fault, Plan};
 
 fn stands(scene: &Scene, session: &Session) -> bool {
@@ -11,8 +10,8 @@ fn stands(scene: &Scene, session: &Session) -> bool {
 
 #[test]
 fn a_deletion_that_the_server_refuses_leaves_the_session_as_it_was() {
-    let faked = Faked::new();
-    let scene = faked.scene("");
+    let faked = Faked::new(Plan::default());
+    let scene = faked.scene();
     let session = scene.session();
     session.turn("say: before");
     for (fault, code) in [
@@ -34,8 +33,8 @@ fn a_deletion_that_the_server_refuses_leaves_the_session_as_it_was() {
 /// The conversation is gone and the session is not closed: the answer was lost, the server or the daemon ended in between.
 #[test]
 fn a_deletion_that_was_cut_off_can_be_asked_for_again() {
-    let faked = Faked::new();
-    let mut scene = faked.scene("");
+    let faked = Faked::new(Plan::default());
+    let mut scene = faked.scene();
     let closed_at_last = |scene: &Scene, session: &Session| {
         let told = wait_until("the session to say that its conversation is gone", LIMIT, || {
             session.snapshot().blocked_reason.map(|reason| reason.code)

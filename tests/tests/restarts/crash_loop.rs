@@ -1,16 +1,15 @@
 //! A server that fails again and again: its sessions say so, and it comes back when it can.
 
-use super::faked::Faked;
 use super::{kill, line, pid, server_in, told};
 use api_types::{OverallState, ServerState};
-use gatepost_tests::{LIMIT, refusal_code, wait_until};
+use gatepost_tests::{Faked, LIMIT, refusal_code, wait_until};
 use serde_json::json;
 use testkit::fake_server::Plan;
 
 #[test]
 fn a_crash_loop_blocks_its_sessions_with_a_reason_and_ends_by_itself() {
-    let faked = Faked::new();
-    let scene = faked.scene("");
+    let faked = Faked::new(Plan::default());
+    let scene = faked.scene();
     let session = scene.session();
     let marker = scene.marker("waits");
     let shown = session.propose(&marker.directive());

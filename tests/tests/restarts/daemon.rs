@@ -1,10 +1,10 @@
 //! A daemon that is started again takes up by itself what waited to be done.
 
-use super::faked::Faked;
 use super::{line, server_in, told};
 use api_types::{Receipt, ReceiptState, ServerState};
-use gatepost_tests::{LIMIT, Scene, Session, typed, wait_until};
+use gatepost_tests::{Faked, LIMIT, Scene, Session, typed, wait_until};
 use serde_json::json;
+use testkit::fake_server::Plan;
 
 /// A turn that does not end, and a prompt behind it; its receipt's key.
 fn queue_behind(session: &Session, text: &str) -> String {
@@ -44,8 +44,8 @@ fn a_queued_prompt_is_delivered_after_the_daemon_was_killed_without_anyone_askin
 /// An accept without an answer is looked into without anyone asking: what became of it is then told.
 #[test]
 fn an_accept_without_an_answer_is_settled_after_the_daemon_was_killed() {
-    let faked = Faked::new();
-    let mut scene = faked.scene("");
+    let faked = Faked::new(Plan::default());
+    let mut scene = faked.scene();
     let session = scene.session();
     let begun = scene.marker("begun");
     let batch = session.propose(&format!("run: {} && sleep 300", begun.command()));
@@ -74,8 +74,8 @@ fn an_accept_without_an_answer_is_settled_after_the_daemon_was_killed() {
 /// More workspaces have something that waits than servers may run: one after the other gets its turn.
 #[test]
 fn a_start_of_the_daemon_keeps_to_the_limit_of_servers() {
-    let faked = Faked::new();
-    let mut scene = faked.scene("max_servers = 3\n");
+    let faked = Faked::new(Plan::default());
+    let mut scene = faked.scene_with(|setup| setup.agent_server = "max_servers = 3\n".to_owned());
     let workspaces = ["a", "b", "c"].map(|name| scene.home().new_workspace(name).unwrap().canonicalize().unwrap());
     let queued = workspaces.map(|workspace| queue_behind(&scene.session_in(&workspace), "say: later"));
     scene.kill_daemon();

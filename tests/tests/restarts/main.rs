@@ -4,8 +4,8 @@
 
 mod closing;
 mod crash_loop;
+mod cut_off;
 mod daemon;
-mod faked;
 mod probes;
 mod server;
 mod waiting;

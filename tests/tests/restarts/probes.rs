@@ -1,9 +1,8 @@
 //! A running server is asked again and again to prove itself: one slow answer is no verdict, none at all is.
 
-use super::faked::Faked;
 use super::{line, pid, server_in, wait_other_server};
 use api_types::ServerState;
-use gatepost_tests::{LIMIT, wait_until};
+use gatepost_tests::{Faked, LIMIT, wait_until};
 use testkit::fake_server::{ControlAnswer, Fault, Plan};
 
 /// Longer than a probe waits.
@@ -16,8 +15,8 @@ fn unanswered(scene: &gatepost_tests::Scene) -> usize {
 
 #[test]
 fn a_server_whose_answer_is_slow_or_refused_once_is_not_replaced() {
-    let faked = Faked::new();
-    let scene = faked.scene("probe_interval_s = 1\n");
+    let faked = Faked::new(Plan::default());
+    let scene = faked.scene_with(|setup| setup.agent_server = "probe_interval_s = 1\n".to_owned());
     let session = scene.session();
     let marker = scene.marker("waits");
     let batch = session.propose(&marker.directive());
@@ -39,8 +38,8 @@ fn a_server_whose_answer_is_slow_or_refused_once_is_not_replaced() {
         wait_until(&what, LIMIT, || (unanswered(&scene) > number).then_some(()));
         faked.follow(Plan::default());
         // The next one is answered, to its last question: nothing was lost, nothing is blocked.
-        let asked = faked.asked("init_probe");
-        wait_until("a probe that is answered", LIMIT, || (faked.asked("init_probe") > asked + 1).then_some(()));
+        let asked = faked.asked_for("init_probe");
+        wait_until("a probe that is answered", LIMIT, || (faked.asked_for("init_probe") > asked + 1).then_some(()));
         assert_eq!(line(&scene, &session).blocked_reason, None, "{route}");
     }
     assert_eq!(pid(&scene), before, "a healthy server was replaced");
@@ -52,8 +51,8 @@ fn a_server_whose_answer_is_slow_or_refused_once_is_not_replaced() {
 
 #[test]
 fn a_server_that_answers_no_more_is_ended_and_started_again() {
-    let faked = Faked::new();
-    let scene = faked.scene("probe_interval_s = 1\n");
+    let faked = Faked::new(Plan::default());
+    let scene = faked.scene_with(|setup| setup.agent_server = "probe_interval_s = 1\n".to_owned());
     let session = scene.session();
     let marker = scene.marker("waits");
     let shown = session.propose(&marker.directive());

@@ -1,10 +1,10 @@
 //! A server that ended without being asked to is started again by itself, and its sessions are on it again.
 
-use super::faked::Faked;
 use super::{kill, line, pid, server_in, told, wait_other_server};
 use api_types::{Event, EventKind, ReceiptState, ServerState};
-use gatepost_tests::{LIMIT, SETTLE, Scene, Session, refusal_code, wait_until};
+use gatepost_tests::{Faked, LIMIT, SETTLE, Scene, Session, refusal_code, wait_until};
 use std::time::Duration;
+use testkit::fake_server::Plan;
 use testkit::model::Reply;
 
 /// The approval that the events asked for last.
@@ -83,8 +83,8 @@ fn read_until_restarted(session: &Session, mut after: String) -> Vec<Event> {
 /// Nobody needs it: its sessions are closed, or the daemon stopped it because it was idle.
 #[test]
 fn a_server_that_nobody_needs_is_started_only_when_somebody_does() {
-    let faked = Faked::new();
-    let scene = faked.scene("max_servers = 1\n");
+    let faked = Faked::new(Plan::default());
+    let scene = faked.scene_with(|setup| setup.agent_server = "max_servers = 1\n".to_owned());
     let closed = scene.session();
     let before = pid(&scene);
     assert_eq!(closed.close(false).status, 200);

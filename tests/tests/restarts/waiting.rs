@@ -1,8 +1,7 @@
 //! `gatepost prompt --wait` ends with its own turn, whatever happens in the middle of it.
 
-use super::faked::Faked;
 use super::{kill, pid, wait_other_server};
-use gatepost_tests::{LIMIT, Scene, Session, wait_until};
+use gatepost_tests::{Faked, LIMIT, Scene, Session, wait_until};
 use serde_json::Value;
 use testkit::fake_server::{Fault, Plan};
 
@@ -20,10 +19,10 @@ fn wait_for_turn(scene: &Scene, session: &Session, text: &str, meanwhile: impl F
 
 #[test]
 fn waiting_ends_with_its_own_turn_whatever_comes_in_between() {
-    let faked = Faked::new();
+    let faked = Faked::new(Plan::default());
     // The stream never comes: what is known of a turn is what the log says, late.
     faked.follow(Plan::default().with_fault("events_stream", Fault::Drop));
-    let scene = faked.scene("");
+    let scene = faked.scene();
     let session = scene.session();
     let runs = |session: &Session| drop(session.wait_status(&["running"]));
 
