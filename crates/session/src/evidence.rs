@@ -18,24 +18,18 @@ use crate::upstream;
 impl Session {
     /// Takes a receipt whose last step was sent and has no outcome, until the conversation is read again.
     pub(crate) fn leave_unresolved(&self, record: ReceiptRecord) {
-        let mut state = self.state();
-        match evidence_sought(&record) {
-            // An accept that a daemon before this one sent: closed as any that outlived its server.
-            Evidence::Observations { event_ids } => state.open_decisions.push(OpenDecision {
-                approval_id: approval_of(&record),
-                client_action_id: record.client_action_id,
-                event_ids,
-                server_start_id: String::new(),
-            }),
-            Evidence::Message { .. }
-            | Evidence::Rejections { .. }
-            | Evidence::Run { .. }
-            | Evidence::Head { .. }
-            | Evidence::Title { .. }
-            | Evidence::Model { .. }
-            | Evidence::Fork { .. }
-            | Evidence::Nothing => state.unresolved.push(record),
-        }
+        let Evidence::Observations { event_ids } = evidence_sought(&record) else {
+            self.state().unresolved.push(record);
+            return;
+        };
+        // An accept that a daemon before this one sent: closed as any that outlived its server.
+        let decision = OpenDecision {
+            approval_id: input_text(&record, "approval_id").unwrap_or_default(),
+            client_action_id: record.client_action_id,
+            event_ids,
+            server_start_id: String::new(),
+        };
+        self.state().open_decisions.push(decision);
     }
 
     /// Closes every receipt whose step got no answer, by what was read just now: applied when it is shown, unknown when it
@@ -93,18 +87,10 @@ impl Session {
         record: ReceiptRecord,
     ) -> Result<(), Refusal> {
         let evidence = evidence_sought(&record);
-        let fork_id = match &evidence {
-            Evidence::Fork { session_id, from_event_id } => {
-                self.find_fork(server, session_id, from_event_id, &record).await?
-            }
-            Evidence::Message { .. }
-            | Evidence::Rejections { .. }
-            | Evidence::Observations { .. }
-            | Evidence::Run { .. }
-            | Evidence::Head { .. }
-            | Evidence::Title { .. }
-            | Evidence::Model { .. }
-            | Evidence::Nothing => None,
+        let fork_id = if let Evidence::Fork { session_id, from_event_id } = &evidence {
+            self.find_fork(server, session_id, from_event_id, &record).await?
+        } else {
+            None
         };
         let shown = {
             let state = self.state();
@@ -155,10 +141,6 @@ impl Session {
 /// Boxed: to be put on the server, the fork is read, and a read ends here.
 fn bind(fork: Arc<Session>, server: Arc<VerifiedServer>) -> Pin<Box<dyn Future<Output = Result<(), Refusal>> + Send>> {
     Box::pin(async move { fork.bind(&server).await })
-}
-
-fn approval_of(record: &ReceiptRecord) -> String {
-    input_text(record, "approval_id").unwrap_or_default()
 }
 
 /// A text of what was asked.

@@ -7,9 +7,29 @@ use rusqlite::Connection;
 use crate::audit::Notary;
 use crate::error::StoreError;
 use crate::file::{Check, Opening};
+use crate::record::{ReceiptRecord, ReceiptState, StepRecord, StepState};
 
 pub(crate) fn private_directory() -> tempfile::TempDir {
     tempfile::Builder::new().permissions(std::fs::Permissions::from_mode(0o700)).tempdir().unwrap()
+}
+
+/// A receipt whose message is about to be sent.
+pub(crate) fn receipt(id: &str) -> ReceiptRecord {
+    ReceiptRecord {
+        client_action_id: id.to_owned(),
+        session_id: Some("session".into()),
+        operation_id: "session.prompt.send".into(),
+        fingerprint: "f".repeat(64),
+        caller: "owner".into(),
+        state: ReceiptState::InFlight,
+        code: None,
+        detail: None,
+        input_json: "{\"text\":\"hello\"}".into(),
+        result_json: None,
+        steps: vec![StepRecord { name: "send_message".into(), state: StepState::Intent, code: None, detail: None }],
+        created_at_ms: 1,
+        updated_at_ms: 1,
+    }
 }
 
 /// Nothing to do beside the SQL, nothing to check.

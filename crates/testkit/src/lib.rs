@@ -12,5 +12,6 @@ mod marks;
 pub mod model;
 mod random;
 pub mod soak;
+pub mod verdict;
 
 pub use failure::{Doing, Failure, Outcome};

@@ -5,8 +5,8 @@ use rusqlite::types::Value;
 use super::*;
 use crate::audit::{Broken, Fault};
 use crate::migrate;
-use crate::record::{ReceiptState, SessionOrigin, StepRecord, StepState};
-use crate::testing::{PLAIN, Word, private_directory};
+use crate::record::{ReceiptState, SessionOrigin, StepState};
+use crate::testing::{self, PLAIN, Word, private_directory};
 
 fn notary() -> Arc<dyn Notary> {
     Arc::new(Word("own"))
@@ -18,19 +18,9 @@ fn open(directory: &Path) -> Result<Ledger, StoreError> {
 
 fn receipt(id: &str) -> ReceiptRecord {
     ReceiptRecord {
-        client_action_id: id.into(),
         session_id: Some("s".into()),
-        operation_id: "session.prompt.send".into(),
-        fingerprint: "f".repeat(64),
-        caller: "owner".into(),
-        state: ReceiptState::InFlight,
-        code: None,
-        detail: None,
         input_json: "{\"text\":\"what was said\"}".into(),
-        result_json: None,
-        steps: vec![StepRecord { name: "send_message".into(), state: StepState::Intent, code: None, detail: None }],
-        created_at_ms: 1,
-        updated_at_ms: 1,
+        ..testing::receipt(id)
     }
 }
 

@@ -1,29 +1,11 @@
 //! What needs the inside: a full disk, writes that share a transaction.
 
 use super::*;
-use crate::record::{ReceiptState, StepRecord, StepState};
-use crate::testing::{Word, private_directory};
+use crate::record::{ReceiptState, StepState};
+use crate::testing::{Word, private_directory, receipt};
 
 fn open(directory: &Path, max_pages: Option<u32>) -> Ledger {
     Ledger::open_bounded(directory, Arc::new(Word("own")), Check::Whole, 1, max_pages).unwrap()
-}
-
-fn receipt(id: &str) -> ReceiptRecord {
-    ReceiptRecord {
-        client_action_id: id.to_owned(),
-        session_id: Some("session".into()),
-        operation_id: "session.prompt.send".into(),
-        fingerprint: "f".repeat(64),
-        caller: "owner".into(),
-        state: ReceiptState::InFlight,
-        code: None,
-        detail: None,
-        input_json: "{\"text\":\"hello\"}".into(),
-        result_json: None,
-        steps: vec![StepRecord { name: "send_message".into(), state: StepState::Intent, code: None, detail: None }],
-        created_at_ms: 1,
-        updated_at_ms: 1,
-    }
 }
 
 #[test]

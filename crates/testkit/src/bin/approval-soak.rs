@@ -4,6 +4,7 @@
 
 use std::process::ExitCode;
 use testkit::soak::{Only, Options, run};
+use testkit::verdict::{Verdict, tell};
 
 const USAGE: &str = "approval-soak --sequences N --seed S [--only gate|server|neither] [--first K] [--json]";
 
@@ -12,19 +13,12 @@ fn main() -> ExitCode {
         eprintln!("usage: {USAGE}");
         return ExitCode::from(2);
     };
-    let summary = match run(&options, &|line| eprintln!("{line}")) {
-        Ok(summary) => summary,
-        Err(why) => {
-            eprintln!("approval-soak: {why}");
-            return ExitCode::from(2);
-        }
-    };
-    if json {
-        println!("{}", summary.json());
-    } else {
-        print!("{}", summary.text());
-    }
-    if summary.is_sound() { ExitCode::SUCCESS } else { ExitCode::from(1) }
+    let found = run(&options, &|line| eprintln!("{line}")).map(|summary| Verdict {
+        json: summary.json(),
+        text: summary.text(),
+        is_sound: summary.is_sound(),
+    });
+    tell("approval-soak", json, found)
 }
 
 fn parse(mut words: impl Iterator<Item = String>) -> Option<(Options, bool)> {

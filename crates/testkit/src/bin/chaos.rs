@@ -4,6 +4,7 @@
 
 use std::process::ExitCode;
 use testkit::chaos::{Options, run};
+use testkit::verdict::{Verdict, tell};
 
 const USAGE: &str = "chaos --rounds N --seed S [--first K] [--at POINT]... [--one-server] [--json]";
 
@@ -12,19 +13,12 @@ fn main() -> ExitCode {
         eprintln!("usage: {USAGE}");
         return ExitCode::from(2);
     };
-    let summary = match run(&options, &|line| eprintln!("{line}")) {
-        Ok(summary) => summary,
-        Err(why) => {
-            eprintln!("chaos: {why}");
-            return ExitCode::from(2);
-        }
-    };
-    if json {
-        println!("{}", summary.json());
-    } else {
-        print!("{}", summary.text());
-    }
-    if summary.is_sound() { ExitCode::SUCCESS } else { ExitCode::from(1) }
+    let found = run(&options, &|line| eprintln!("{line}")).map(|summary| Verdict {
+        json: summary.json(),
+        text: summary.text(),
+        is_sound: summary.is_sound(),
+    });
+    tell("chaos", json, found)
 }
 
 fn parse(mut words: impl Iterator<Item = String>) -> Option<(Options, bool)> {
