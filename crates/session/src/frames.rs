@@ -98,9 +98,7 @@ impl Frames {
 
     /// There was too much: the log is read instead, for a while.
     pub(crate) fn note_overrun(&self, now: Instant) {
-        let mut inner = self.inner();
-        inner.gap();
-        inner.closed_until = Some(now + OVERRUN_PAUSE);
+        self.inner().overrun(now);
     }
 
     /// The stream's order was not the log's: it is not gone by for a while.
@@ -120,8 +118,7 @@ impl Frames {
         }
         let bytes = inner.waiting_bytes + event.payload_json.len();
         if inner.waiting.len() >= MAX_WAITING || (bytes > MAX_WAITING_BYTES && !inner.waiting.is_empty()) {
-            inner.gap();
-            inner.closed_until = Some(now + OVERRUN_PAUSE);
+            inner.overrun(now);
             return false;
         }
         inner.waiting_bytes = bytes;
@@ -183,6 +180,11 @@ impl Inner {
         self.gaps += 1;
         self.waiting.clear();
         self.waiting_bytes = 0;
+    }
+
+    fn overrun(&mut self, now: Instant) {
+        self.gap();
+        self.closed_until = Some(now + OVERRUN_PAUSE);
     }
 
     fn is_in_step(&self) -> bool {

@@ -184,9 +184,8 @@ impl Session {
                 self.frames().note_wrong(Instant::now());
             }
         }
-        let is_ahead = tail.is_ahead();
-        drop(tail);
-        self.frames().set_ahead(is_ahead);
+        // Before the tail is given up: what the stream brings next is ahead again.
+        self.frames().set_ahead(tail.is_ahead());
         Ok(Taken::Journaled(page))
     }
 

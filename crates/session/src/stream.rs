@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use agent_contract::wire::is_transient;
 use agent_contract::{CloseReason, EventStream, StreamItem, WireEvent};
+use rules::lifecycle::jittered_ms;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -141,8 +142,8 @@ pub(crate) fn link_word(link: Link) -> &'static str {
 
 /// Between half of the wait and the whole of it, so that many sessions do not come at once.
 fn jittered(wait: Duration, random: u128) -> Duration {
-    let part = u32::try_from(random % 1_001).unwrap_or(0);
-    wait / 2 + wait / 2 * part / 1_000
+    let whole_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+    Duration::from_millis(jittered_ms(whole_ms, u16::try_from(random % 1_001).unwrap_or(0)))
 }
 
 /// Journals what was heard.

@@ -47,6 +47,14 @@ pub enum Standing {
     },
 }
 
+/// Between half of a wait and the whole of it, so that many do not come at once: `jitter_permille` is 0 to 1000.
+#[must_use]
+pub fn jittered_ms(whole_ms: u64, jitter_permille: u16) -> u64 {
+    let half_ms = whole_ms / 2;
+    let spread_ms = u128::from(whole_ms - half_ms) * u128::from(jitter_permille.min(1000)) / 1000;
+    half_ms.saturating_add(u64::try_from(spread_ms).unwrap_or(u64::MAX))
+}
+
 impl Failures {
     /// A start failed, or a server that was ready ended without being asked to. `lived_ms` is how long it was ready, 0
     /// when it never was. `jitter_permille` (0 to 1000) spreads the wait between half of it and the whole.
@@ -63,10 +71,8 @@ impl Failures {
             .checked_shl(doublings)
             .map_or(limits.longest_wait_ms, |factor| first_ms.saturating_mul(factor))
             .min(limits.longest_wait_ms);
-        let half_ms = whole_ms / 2;
-        let spread_ms = u128::from(whole_ms - half_ms) * u128::from(jitter_permille.min(1000)) / 1000;
-        let spread_ms = u64::try_from(spread_ms).unwrap_or(u64::MAX);
-        Self { in_a_row, next_try_at_ms: now_ms.saturating_add(half_ms).saturating_add(spread_ms), unmet: false }
+        let next_try_at_ms = now_ms.saturating_add(jittered_ms(whole_ms, jitter_permille));
+        Self { in_a_row, next_try_at_ms, unmet: false }
     }
 
     /// No process was started, because something is missing that only a person can mend. Each request looks again; by

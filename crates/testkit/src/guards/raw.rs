@@ -49,9 +49,10 @@ impl Raw {
     /// When no whole reply came in time.
     pub fn send(&self, method: &str, path: &str, body: Option<&Value>) -> Outcome<Reply> {
         let text = body.map(Value::to_string).unwrap_or_default();
-        let head = format!(
+        // One write: a server that answers without having read the body resets the connection when it comes later.
+        let request = format!(
             "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nX-Session-API-Key: {}\r\n\
-             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{text}",
             self.key,
             text.len()
         );
@@ -59,8 +60,7 @@ impl Raw {
             TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).doing("the port could not be connected")?;
         stream.set_read_timeout(Some(LIMIT)).doing("no time bound could be set")?;
         stream.set_write_timeout(Some(LIMIT)).doing("no time bound could be set")?;
-        stream.write_all(head.as_bytes()).doing("the request could not be sent")?;
-        stream.write_all(text.as_bytes()).doing("the request could not be sent")?;
+        stream.write_all(request.as_bytes()).doing("the request could not be sent")?;
         let mut received = Vec::new();
         stream.take(MAX_REPLY_BYTES).read_to_end(&mut received).doing("the reply could not be read")?;
         parse(&received)
