@@ -31,6 +31,7 @@ pub mod spawn;
 #[path = "linux"]
 mod platform {
     pub(crate) mod ancestry;
+    pub(crate) mod below;
     pub(crate) mod child_setup;
     pub mod hygiene;
     pub mod kernel;

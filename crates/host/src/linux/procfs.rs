@@ -55,8 +55,13 @@ pub(crate) fn all() -> io::Result<Vec<Stat>> {
 /// The children of this process, ended ones too. Exact when none is reaped meanwhile: the kernel lists those of each
 /// thread in the order in which they came, and only reaping takes one off its list.
 pub(crate) fn own_children() -> io::Result<Vec<u32>> {
+    children_of(std::process::id())
+}
+
+/// The children of a process, ended ones too. What it reaps meanwhile can hide others.
+pub(crate) fn children_of(pid: u32) -> io::Result<Vec<u32>> {
     let mut found = Vec::new();
-    for thread in std::fs::read_dir("/proc/self/task")? {
+    for thread in std::fs::read_dir(format!("/proc/{pid}/task"))? {
         match std::fs::read_to_string(thread?.path().join("children")) {
             Ok(text) => found.extend(text.split_ascii_whitespace().filter_map(|pid| pid.parse::<u32>().ok())),
             Err(error) if is_gone(&error) => {}
@@ -65,8 +70,7 @@ pub(crate) fn own_children() -> io::Result<Vec<u32>> {
     }
     if found.is_empty() && !std::fs::exists("/proc/thread-self/children")? {
         // A kernel built without these lists.
-        let own = std::process::id();
-        return Ok(all()?.into_iter().filter(|stat| stat.parent_pid == own).map(|stat| stat.pid).collect());
+        return Ok(all()?.into_iter().filter(|stat| stat.parent_pid == pid).map(|stat| stat.pid).collect());
     }
     Ok(found)
 }

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process, kill_process_group, waitid};
 
-use super::procfs;
+use super::{below, procfs};
 use crate::child::ExitStatus;
 
 static HELD: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
@@ -81,6 +81,9 @@ pub(crate) fn sweep(exempt: &[u32]) -> io::Result<Swept> {
     for pid in &orphans {
         // All first: what is killed early cannot fork while the others are reaped. An error leaves it remaining.
         kill_process(*pid, Signal::KILL).ok();
+    }
+    for pid in &orphans {
+        below::kill_below(pid.as_raw_nonzero().get().unsigned_abs());
     }
     for pid in orphans {
         swept.found = true;

@@ -1,9 +1,9 @@
 //! Ending everything that a child left behind.
 //!
-//! Whatever loses its parent falls to us, the subreaper. So only direct children are ever killed: their numbers cannot
-//! be reused, because nobody but us reaps them, and what was below them is a direct child in the next pass. A process
-//! that forks and ends faster than a scan of `/proc` can follow is caught too, since each of its generations lands here;
-//! and forking is slower than killing, so a tree that keeps forking loses.
+//! Whatever loses its parent falls to us, the subreaper: a direct child, whose number cannot be reused, because nobody
+//! but us reaps it. What is below a direct child is killed in the same pass, parents first, after a look that proves
+//! where it hangs; so a tree that forks while it is killed shrinks with each pass, and a process that forks and ends
+//! faster than a look can follow is caught all the same, since each of its generations lands here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
