@@ -26,6 +26,7 @@ impl NewEvent {
             at: self.at,
             kind: self.kind.to_owned(),
             payload_json: self.payload.to_string(),
+            is_late: false,
         }
     }
 }

@@ -202,6 +202,7 @@ mod tests {
             at: String::new(),
             kind: "status".to_owned(),
             payload_json: "x".repeat(bytes),
+            is_late: false,
         }
     }
 

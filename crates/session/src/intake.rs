@@ -69,6 +69,7 @@ impl Tail {
     fn loaded(&self, row: EventRow) -> Row {
         match row.kind.as_str() {
             "" => Row { event_id: row.event_id, origin: Origin::Emptied },
+            _ if row.is_late => Row { event_id: row.event_id, origin: Origin::Late },
             kind if events::OWN_KINDS.contains(&kind) => Row { event_id: row.event_id, origin: Origin::Own },
             _ => self.servers_row(row.event_id, None),
         }
@@ -134,7 +135,7 @@ impl Session {
         began: ReadBegan,
         redactor: &Redactor,
     ) -> Result<Taken, Refusal> {
-        let new: Vec<NewEvent> = page
+        let mut new: Vec<NewEvent> = page
             .iter()
             .map(|event| events::describe(&event.log.event_id, &event.at, &event.raw, redactor).into_record())
             .collect();
@@ -147,16 +148,19 @@ impl Session {
         let grace_ms = u64::try_from(APPEND_GRACE.as_millis()).unwrap_or(u64::MAX);
         let overdue_ms = tail.ms(began.0).saturating_sub(grace_ms);
         match reconcile(tail.rows.make_contiguous(), &logged, rest, overdue_ms) {
-            Verdict::Extend { confirmed, append_from } => {
-                let new: Vec<NewEvent> = new.into_iter().skip(append_from).collect();
-                if new.is_empty() {
-                    tail.confirm(confirmed);
-                } else {
-                    let appended = self.append(&mut tail, new).await?.len();
-                    let rows = tail.rows.len();
-                    tail.confirm(rows);
-                    tail.confirmed_seq += appended as u64;
+            Verdict::Extend { mut confirmed, append, late } => {
+                append.iter().take(late).for_each(|index| new[*index].is_late = true);
+                let mut new: Vec<Option<NewEvent>> = new.into_iter().map(Some).collect();
+                let new: Vec<NewEvent> = append.iter().filter_map(|index| new[*index].take()).collect();
+                if !new.is_empty() {
+                    let is_whole = confirmed == tail.rows.len();
+                    let appended = self.append(&mut tail, new).await?;
+                    tail.rows.extend(
+                        appended.into_iter().map(|event| Row { event_id: event.event_id, origin: Origin::Late }),
+                    );
+                    confirmed = if is_whole { tail.rows.len() } else { confirmed };
                 }
+                tail.confirm(confirmed);
             }
             Verdict::Rewrite { .. } if rest == Rest::More && page.len() < MAX_HELD_BACK => {
                 return Ok(Taken::HeldBack(page));

@@ -123,6 +123,7 @@ mod tests {
             at: String::new(),
             kind: "other".to_owned(),
             payload_json: "{}".to_owned(),
+            is_late: false,
         };
         journal.append("s", vec![event("a"), event("b")], 1).unwrap();
         std::thread::scope(|scope| {

@@ -158,6 +158,7 @@ impl Session {
             at: clock::rfc3339(clock::now_ms()),
             kind: kind.to_owned(),
             payload_json: payload.to_string(),
+            is_late: false,
         })
         .await?;
         self.announce_change();

@@ -24,6 +24,7 @@ fn event(number: usize) -> NewEvent {
         at: "2026-01-01T00:00:00".to_owned(),
         kind: "tool_result".to_owned(),
         payload_json: format!("{{\"text\":\"{}\"}}", "x".repeat(300)),
+        is_late: false,
     }
 }
 

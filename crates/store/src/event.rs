@@ -11,6 +11,8 @@ pub struct NewEvent {
     pub kind: String,
     /// Redacted content, JSON.
     pub payload_json: String,
+    /// The stream left it out: it is numbered behind its place in the server's log.
+    pub is_late: bool,
 }
 
 /// A journaled event.
@@ -54,6 +56,8 @@ pub struct EventRow {
     pub event_id: String,
     /// Kind word; empty when the event was emptied because it was old.
     pub kind: String,
+    /// Whether it is numbered behind its place in the server's log.
+    pub is_late: bool,
 }
 
 /// An event of a new epoch.

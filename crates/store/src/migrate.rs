@@ -13,6 +13,7 @@ pub(crate) const JOURNAL: &[&str] = &[
     include_str!("migrations/journal_0001.sql"),
     include_str!("migrations/journal_0002.sql"),
     include_str!("migrations/journal_0003.sql"),
+    include_str!("migrations/journal_0004.sql"),
 ];
 
 /// The number of the newest migration.

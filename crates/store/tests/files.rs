@@ -50,6 +50,7 @@ fn filled() -> tempfile::TempDir {
         at: String::new(),
         kind: "other".into(),
         payload_json: "x".repeat(2000),
+        is_late: false,
     };
     journal.append("s", (0..40).map(event).collect(), 0).unwrap();
     directory

@@ -15,6 +15,7 @@ fn event(id: impl ToString) -> NewEvent {
         at: "2025-01-01T00:00:00Z".into(),
         kind: "user_message".into(),
         payload_json: format!("{{\"id\":{:?}}}", id.to_string()),
+        is_late: false,
     }
 }
 
@@ -126,15 +127,20 @@ fn rows_tell_what_stands_where() {
     let directory = private_directory();
     let journal = Journal::open(directory.path(), Check::Whole).unwrap();
     journal.append("s", vec![event("a")], 10).unwrap();
-    journal.append("s", vec![event("b"), event("c")], 100).unwrap();
+    journal.append("s", vec![event("b"), NewEvent { is_late: true, ..event("c") }], 100).unwrap();
     journal.prune(50).unwrap();
-    let row = |seq, id: &str, kind: &str| EventRow { seq, event_id: id.to_owned(), kind: kind.to_owned() };
-    assert_eq!(journal.rows("s", 0, 2).unwrap(), [row(1, "a", ""), row(2, "b", "user_message")]);
-    assert_eq!(journal.rows("s", 2, 9).unwrap(), [row(3, "c", "user_message")]);
+    let row =
+        |seq, id: &str, kind: &str, is_late| EventRow { seq, event_id: id.to_owned(), kind: kind.to_owned(), is_late };
+    assert_eq!(journal.rows("s", 0, 2).unwrap(), [row(1, "a", "", false), row(2, "b", "user_message", false)]);
+    assert_eq!(journal.rows("s", 2, 9).unwrap(), [row(3, "c", "user_message", true)]);
     assert_eq!(journal.rows("none", 0, 9).unwrap(), []);
     // What was emptied and is written again can be read again.
-    journal.raise_epoch("s", "order_differs", 0, vec![Rewritten::New(event("a")), Rewritten::Kept(2)], 100).unwrap();
-    assert_eq!(ids(&journal.read("s", 2, 0, 9).unwrap()), [(1, "a"), (2, "b")]);
+    let again = vec![Rewritten::New(event("a")), Rewritten::Kept(3), Rewritten::Kept(2)];
+    journal.raise_epoch("s", "order_differs", 0, again, 100).unwrap();
+    assert_eq!(ids(&journal.read("s", 2, 0, 9).unwrap()), [(1, "a"), (2, "c"), (3, "b")]);
+    // What is kept stays late.
+    let late: Vec<bool> = journal.rows("s", 0, 9).unwrap().into_iter().map(|row| row.is_late).collect();
+    assert_eq!(late, [false, true, false]);
 }
 
 #[test]

@@ -32,7 +32,7 @@ fn refused(code: &str) -> RefusedRequest {
 }
 
 fn event(id: &str) -> NewEvent {
-    NewEvent { event_id: id.into(), at: String::new(), kind: "other".into(), payload_json: "{}".into() }
+    NewEvent { event_id: id.into(), at: String::new(), kind: "other".into(), payload_json: "{}".into(), is_late: false }
 }
 
 /// Both files as an orderly stop leaves them.

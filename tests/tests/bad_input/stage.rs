@@ -1,6 +1,6 @@
 //! A daemon with a session of its own that waits for a decision, and everything of it that bad input must leave alone.
 
-use gatepost_tests::{Faked, Marker, Scene, Session};
+use gatepost_tests::{Faked, LIMIT, Marker, Scene, Session, wait_until};
 use serde_json::{Value, json};
 use testkit::fake_server::Plan;
 
@@ -34,7 +34,13 @@ impl Stage {
         let session = scene.create(&json!({"workspace": scene.workspace(), "session_id": SESSION, "title": "mine"}));
         let marker = scene.marker("bad-input");
         let approval_id = session.propose(&marker.directive()).approval_id;
-        Self { scene, faked, session, marker, approval_id }
+        let stage = Self { scene, faked, session, marker, approval_id };
+        // What is told of the batch comes a little after the batch itself.
+        let is_told = || stage.session.events().iter().any(|event| event.kind.as_str() == "approval_requested");
+        wait_until("the session to come to rest", LIMIT, || {
+            (is_told() && stage.standing() == stage.standing()).then_some(())
+        });
+        stage
     }
 
     pub(crate) fn standing(&self) -> Standing {

@@ -1,6 +1,6 @@
 //! A stream that loses, invents, swaps, alters and delays; reads that fail and stall.
 
-use super::stage::{Reader, no_reads, stage, streams, wait_stream};
+use super::stage::{Log, Reader, no_reads, stage, streams, wait_stream};
 use gatepost_tests::{Scene, Session};
 use testkit::fake_server::{Fault, Plan, StreamPlan};
 
@@ -36,14 +36,53 @@ fn whatever_the_stream_does_readers_end_with_the_log() {
         let session = scene.session();
         let reader = Reader::of(&session);
         wait_stream(&session, "open");
+        let leaves_out = plan.stream.loses_every.is_some();
         faked.follow(plan);
         turns(&scene, &session, name);
-        reader.wait_for_the_log(&scene, &session);
+        let wait = || {
+            if leaves_out {
+                reader.wait_for_all_of_the_log(&scene, &session)
+            } else {
+                reader.wait_for_the_log(&scene, &session)
+            }
+        };
+        wait();
         faked.follow(Plan::default());
         session.turn("say: it goes on");
-        reader.wait_for_the_log(&scene, &session);
+        wait();
         reader.end();
     }
+    scene.finish();
+}
+
+/// What the stream left out gets the next numbers, behind what came after it: nobody starts over, also after a restart.
+#[test]
+fn what_the_stream_left_out_is_numbered_behind_and_nobody_starts_over() {
+    let (faked, mut scene) = stage();
+    let session = scene.session();
+    let reader = Reader::of(&session);
+    session.turn("say: before");
+    reader.wait_for_the_log(&scene, &session);
+    session.prompt("slow 3000: say: the truth");
+    let before = reader.wait_for_the_log(&scene, &session).upstream_ids().len();
+    faked.follow(no_reads(StreamPlan { loses_every: Some(2), ..StreamPlan::default() }));
+    reader.wait_read("what the stream brings", |read| read.upstream_ids().len() >= before + 2);
+    faked.follow(Plan::default());
+    session.wait_quiet();
+    let read = reader.wait_for_all_of_the_log(&scene, &session);
+    assert_ne!(read.upstream_ids(), Log::of(&scene, &session).ids(), "the stream left nothing out in between");
+    session.turn("say: it goes on");
+    let read = reader.wait_for_all_of_the_log(&scene, &session);
+    assert_eq!(read.resyncs, Vec::<String>::new());
+    let before = reader.end();
+    scene.kill_daemon();
+    scene.serve_again();
+    let session = scene.take_up(session.id());
+    let reader = Reader::going_on(&session, before);
+    session.turn("say: after another start");
+    let read = reader.wait_for_all_of_the_log(&scene, &session);
+    assert_eq!(read.resyncs, Vec::<String>::new());
+    reader.end();
     scene.finish();
 }
 

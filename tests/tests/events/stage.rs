@@ -108,10 +108,26 @@ impl Reader {
     pub(crate) fn wait_for_the_log(&self, scene: &Scene, session: &Session) -> Read {
         let log = Log::of(scene, session);
         let what = format!("a reader of session {} to have its log", session.id());
-        let read = wait_until(&what, LIMIT, || {
-            let read = self.now();
-            (read.upstream_ids() == log.ids()).then_some(read)
-        });
+        self.wait_read(&what, |read| read.upstream_ids() == log.ids())
+    }
+
+    /// Waits until the reader has each event of the server's log once: what the stream left out stands behind its place.
+    #[track_caller]
+    pub(crate) fn wait_for_all_of_the_log(&self, scene: &Scene, session: &Session) -> Read {
+        let log = Log::of(scene, session);
+        let what = format!("a reader of session {} to have all of its log", session.id());
+        self.wait_read(&what, |read| {
+            let (mut have, mut expected) = (read.upstream_ids(), log.ids());
+            have.sort_unstable();
+            expected.sort_unstable();
+            have == expected
+        })
+    }
+
+    /// Waits until what it has is so; no event of it stands twice.
+    #[track_caller]
+    pub(crate) fn wait_read(&self, what: &str, is_so: impl Fn(&Read) -> bool) -> Read {
+        let read = wait_until(what, LIMIT, || Some(self.now()).filter(&is_so));
         let ids: BTreeSet<&str> = read.events.iter().map(|event| event.event_id.as_str()).collect();
         assert_eq!(ids.len(), read.events.len(), "an event stands twice");
         read

@@ -84,14 +84,15 @@ fn insert(
     events: impl Iterator<Item = (NewEvent, i64)>,
 ) -> Result<Vec<EventRecord>, StoreError> {
     let mut insert = connection.prepare_cached(
-        "INSERT INTO events (session_id, seq, event_id, at, kind, payload_json, journaled_at_ms) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (session_id, event_id) DO NOTHING",
+        "INSERT INTO events (session_id, seq, event_id, at, kind, payload_json, journaled_at_ms, is_late) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (session_id, event_id) DO NOTHING",
     )?;
     let mut appended = Vec::new();
     for (event, journaled_at_ms) in events {
-        let NewEvent { event_id, at, kind, payload_json } = event;
+        let NewEvent { event_id, at, kind, payload_json, is_late } = event;
         let number = stored(seq + 1)?;
-        if insert.execute(params![session_id, number, event_id, at, kind, payload_json, journaled_at_ms])? == 1 {
+        if insert.execute(params![session_id, number, event_id, at, kind, payload_json, journaled_at_ms, is_late])? == 1
+        {
             seq += 1;
             let session_id = session_id.to_owned();
             appended.push(EventRecord { session_id, epoch, seq, event_id, at, kind, payload_json });
@@ -110,13 +111,13 @@ pub(crate) fn rows(
     limit: usize,
 ) -> Result<Vec<EventRow>, StoreError> {
     let mut statement = connection.prepare_cached(
-        "SELECT seq, event_id, kind FROM events WHERE session_id = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
+        "SELECT seq, event_id, kind, is_late FROM events WHERE session_id = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
     )?;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let rows = statement.query_map(params![session_id, stored(after_seq)?, limit], |row| {
         let seq: i64 = row.get(0)?;
         let seq = u64::try_from(seq).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(0, seq))?;
-        Ok(EventRow { seq, event_id: row.get(1)?, kind: row.get(2)? })
+        Ok(EventRow { seq, event_id: row.get(1)?, kind: row.get(2)?, is_late: row.get(3)? })
     })?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
@@ -204,14 +205,19 @@ pub(crate) fn raise_epoch(
 /// An event that is written again as it is, with the time from which it ages.
 fn kept(connection: &Connection, session_id: &str, seq: u64) -> Result<(NewEvent, i64), StoreError> {
     let mut statement = connection.prepare_cached(
-        "SELECT event_id, at, kind, payload_json, journaled_at_ms FROM events \
+        "SELECT event_id, at, kind, payload_json, is_late, journaled_at_ms FROM events \
          WHERE session_id = ?1 AND seq = ?2 AND kind <> ''",
     )?;
     let found = statement
         .query_row(params![session_id, stored(seq)?], |row| {
-            let event =
-                NewEvent { event_id: row.get(0)?, at: row.get(1)?, kind: row.get(2)?, payload_json: row.get(3)? };
-            Ok((event, row.get(4)?))
+            let event = NewEvent {
+                event_id: row.get(0)?,
+                at: row.get(1)?,
+                kind: row.get(2)?,
+                payload_json: row.get(3)?,
+                is_late: row.get(4)?,
+            };
+            Ok((event, row.get(5)?))
         })
         .optional()?;
     found.ok_or_else(|| StoreError::damaged(format!("session {session_id} has no event {seq} to keep")))

@@ -14,6 +14,7 @@ fn event(number: usize, bytes: usize) -> NewEvent {
         at: "2025-01-01T00:00:00Z".into(),
         kind: "other".into(),
         payload_json: "x".repeat(bytes),
+        is_late: false,
     }
 }
 
