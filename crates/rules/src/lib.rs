@@ -7,6 +7,7 @@ pub mod approval;
 pub mod branch;
 pub mod canary;
 pub mod catalog;
+pub mod confinement;
 pub mod display;
 pub mod evidence;
 pub mod gate;
