@@ -11,12 +11,14 @@
 //! | [`sign`] | an Ed25519 key of our own, random words |
 //! | [`hygiene`] | hardening of the calling process |
 //! | [`kernel`] | what the running kernel offers for confinement |
+//! | [`confine`] | giving up for good what the agent's processes may not do |
 //! | [`spawn`], [`child`] | starting a process, and holding on to it |
 //! | [`tree`], [`reap`] | ending what a dead process left behind |
 //! | [`listener`], [`memfile`], [`control`] | descriptors to hand to a child |
 //! | [`socket`], [`peer`] | the private Unix socket, and who is at its other end |
 
 pub mod child;
+pub mod confine;
 pub mod control;
 mod io_util;
 pub mod listener;
@@ -33,6 +35,7 @@ mod platform {
     pub(crate) mod ancestry;
     pub(crate) mod below;
     pub(crate) mod child_setup;
+    pub(crate) mod confine;
     pub mod hygiene;
     pub mod kernel;
     pub mod memfile;
@@ -48,6 +51,7 @@ mod platform {
 #[path = "macos"]
 mod platform {
     pub(crate) mod child_setup;
+    pub(crate) mod confine;
     pub mod hygiene;
     pub mod kernel;
     pub mod memfile;

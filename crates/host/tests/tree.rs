@@ -54,7 +54,7 @@ fn end_one_of_two_servers() {
         of_first.iter().all(|pid| listed.iter().any(|process| process.pid == *pid)).then_some(())
     });
     let report = end_tree(&first, GRACE, &[], BUDGET).unwrap();
-    assert_eq!(report.left, []);
+    assert_eq!(report.left, [0; 0]);
     assert!(report.killed >= 2, "{report:?}");
     assert_gone(&of_first);
     assert_gone(&[first.pid()]);
@@ -64,7 +64,7 @@ fn end_one_of_two_servers() {
     assert!(first.try_wait().unwrap().is_some());
     assert_eq!(second.try_wait().unwrap(), None);
     let report = end_tree(&second, GRACE, &[], BUDGET).unwrap();
-    assert_eq!(report.left, []);
+    assert_eq!(report.left, [0; 0]);
     assert_gone(&of_second);
     assert_eq!(descendants_of(std::process::id()).unwrap(), []);
     // Ended already: nothing to do, and no error.
@@ -109,7 +109,7 @@ fn without_any_time_it_still_kills_and_says_what_is_left() {
         // It may have ended before the look at whether it has.
         assert!(report == EndReport { killed: 0, left: vec![pid] } || report == EndReport { killed: 1, left: vec![] });
         wait_until("the end of what was killed", || (!runs(pid)).then_some(()));
-        assert_eq!(end_descendants(&[], BUDGET).unwrap().left, []);
+        assert_eq!(end_descendants(&[], BUDGET).unwrap().left, [0; 0]);
         assert_gone(&[pid]);
     });
 }
@@ -217,7 +217,7 @@ fn end_a_fork_bomb(test: &str, kind: &str) {
     // A tree that has grown for a while is deep, and no generation is the bigger part of it.
     std::thread::sleep(Duration::from_secs(1));
     let report = end_tree(&server, Duration::ZERO, &[], BUDGET).unwrap();
-    assert_eq!(report.left, []);
+    assert_eq!(report.left, [0; 0]);
     assert!(report.killed > 0, "{report:?}");
     for _ in 0..50 {
         assert_eq!(descendants_of(std::process::id()).unwrap(), []);

@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 
 /// A file that holds `content`, close-on-exec, at offset 0. macOS has no files in memory: it is made with mode 0600 in
@@ -18,4 +18,12 @@ pub fn memfile(name: &str, content: &[u8]) -> io::Result<OwnedFd> {
     file.write_all(content)?;
     file.rewind()?;
     Ok(file.into())
+}
+
+/// Fails: a file that cannot be changed any more does not exist here.
+///
+/// # Errors
+/// Always.
+pub fn take_sealed(_number: RawFd, _max_bytes: usize) -> io::Result<Vec<u8>> {
+    Err(super::unsupported("a sealed file"))
 }

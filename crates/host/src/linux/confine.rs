@@ -1,0 +1,54 @@
+//! See [`crate::confine`].
+
+mod call_numbers;
+mod capabilities;
+mod execution;
+mod files;
+mod filters;
+
+use landlock::RulesetCreated;
+use rustix::thread::set_no_new_privs;
+use seccompiler::BpfProgram;
+
+use crate::confine::{ConfineError, DeniedCall, FileGrant, Missing, missing};
+
+pub use execution::Execution;
+
+/// A confinement that is ready to be enforced and has no effect yet.
+pub struct Confinement {
+    domain: RulesetCreated,
+    filters: Vec<BpfProgram>,
+    missing: Vec<Missing>,
+}
+
+impl Confinement {
+    /// Opens the granted paths and makes the filters.
+    ///
+    /// # Errors
+    /// When the kernel has no Landlock, a path cannot be opened, or a call is unknown.
+    pub fn prepare(files: &[FileGrant], calls: &[DeniedCall]) -> Result<Self, ConfineError> {
+        let abi = crate::kernel::landlock_abi().ok_or(ConfineError::NoLandlock)?;
+        Ok(Self { domain: files::domain(abi, files)?, filters: filters::compile(calls)?, missing: missing(Some(abi)) })
+    }
+
+    /// What the running kernel does not know, and so will not be enforced.
+    #[must_use]
+    pub fn missing(&self) -> &[Missing] {
+        &self.missing
+    }
+
+    /// Gives everything up, for the calling thread and whatever it will start or execute. To be called in a process with
+    /// this thread only. After an error part of it is in force, and nothing may be executed.
+    ///
+    /// # Errors
+    /// What the kernel refused or took in part only.
+    pub fn enforce(self) -> Result<(), ConfineError> {
+        set_no_new_privs(true).map_err(ConfineError::step("no new privileges"))?;
+        capabilities::drop_all()?;
+        files::restrict(self.domain)?;
+        // Last: the filters refuse nothing that stands above, and need not allow it either.
+        self.filters.iter().try_for_each(|filter| {
+            seccompiler::apply_filter(filter).map_err(ConfineError::step("the filter of system calls"))
+        })
+    }
+}

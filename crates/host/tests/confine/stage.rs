@@ -1,0 +1,99 @@
+//! What the tests share: directories for a plan, raw system calls, and threads that are confined.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use host::confine::{Confinement, DeniedCall, FileGrant};
+use rules::confinement::{Plan, Policy};
+
+/// Directories that stand for those of a server, and one that is granted to nobody.
+pub(crate) struct Stage {
+    root: tempfile::TempDir,
+    pub(crate) plan: Plan,
+}
+
+impl Stage {
+    pub(crate) fn new() -> Self {
+        let root = tempfile::TempDir::new().unwrap();
+        // Resolved, as plans are.
+        let base = root.path().canonicalize().unwrap();
+        let at = |name: &str| {
+            let path = base.join(name);
+            std::fs::create_dir(&path).unwrap();
+            path
+        };
+        let mut plan = Plan::new(at("workspace"), at("tmp"), at("home"));
+        plan.writable = vec![at("cache")];
+        plan.readable = vec![at("tools")];
+        plan.environment = vec![at("environment")];
+        at("outside");
+        Self { root, plan }
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.root.path().canonicalize().unwrap()
+    }
+
+    pub(crate) fn outside(&self) -> PathBuf {
+        self.path().join("outside")
+    }
+
+    pub(crate) fn grants(&self) -> Vec<FileGrant> {
+        process::confine::file_grants(&Policy::reviewed().unwrap(), &self.plan)
+    }
+}
+
+/// Runs `body` in a thread that is confined to this.
+pub(crate) fn confined<T: Send>(files: &[FileGrant], calls: &[DeniedCall], body: impl FnOnce() -> T + Send) -> T {
+    let confinement = Confinement::prepare(files, calls).unwrap();
+    let confined = || {
+        confinement.enforce().unwrap();
+        body()
+    };
+    std::thread::scope(|scope| scope.spawn(confined).join().unwrap())
+}
+
+/// Runs `body` in a thread that is confined by the whole reviewed policy.
+pub(crate) fn confined_by_policy<T: Send>(stage: &Stage, body: impl FnOnce() -> T + Send) -> T {
+    let calls = process::confine::denied_calls(&Policy::reviewed().unwrap());
+    confined(&stage.grants(), &calls, body)
+}
+
+/// Makes the call; `Err` with its error number.
+pub(crate) fn call(number: i64, arguments: [u64; 6]) -> Result<i64, i32> {
+    let [a, b, c, d, e, f] = arguments;
+    // SAFETY: the tests pass numbers, null pointers and invalid descriptors, with which no call reaches memory.
+    let answer = unsafe { libc::syscall(number, a, b, c, d, e, f) };
+    if answer == -1 { Err(errno(&io::Error::last_os_error())) } else { Ok(answer) }
+}
+
+pub(crate) fn errno(error: &io::Error) -> i32 {
+    error.raw_os_error().unwrap()
+}
+
+/// The error number that an attempt failed with; `None` when it did not fail.
+pub(crate) fn failure<T>(attempt: io::Result<T>) -> Option<i32> {
+    attempt.err().map(|error| errno(&error))
+}
+
+/// Forks, runs `body` in the child, and returns how it ended as `waitpid(2)` says. `body` returns its exit code.
+pub(crate) fn in_fork(body: impl FnOnce() -> i32) -> i32 {
+    // SAFETY: the child makes system calls only, and ends without unwinding.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0, "{}", io::Error::last_os_error());
+    if child == 0 {
+        let code = body();
+        // SAFETY: ends the child at once.
+        unsafe { libc::_exit(code) };
+    }
+    let mut status = 0;
+    // SAFETY: waits for the child that was just made, and writes to a variable of ours.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    status
+}
+
+/// A file with this content.
+pub(crate) fn write(path: &Path, content: &str) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, content).unwrap();
+}
