@@ -1,11 +1,13 @@
 //! The gatepost program: parses, then carries out `demo`, `serve`, `server`, `doctor`, `audit` and `ledger` itself and hands every other
-//! command to the command line's client.
+//! command to the command line's client. Ahead of all that, under a hidden name, it is the wrapper that confines what
+//! a server starts.
 //!
 //! A library, so that tests can link the same daemon with a guard taken out. The shipped binary is `main.rs`, which takes
 //! out nothing.
 
 mod audit;
 mod clock;
+mod confine;
 mod demo;
 mod doctor;
 mod ledger;
@@ -44,6 +46,9 @@ pub fn run(in_force: ContractInForce) -> ExitCode {
 /// The same with a daemon that is watched.
 #[must_use]
 pub fn run_watched(in_force: ContractInForce, watch: &Watch) -> ExitCode {
+    if let Some(code) = confine::run_if_asked(std::env::args_os()) {
+        return code;
+    }
     let cli = match cli::parse(std::env::args_os(), &mut stdout(), &mut stderr()) {
         ParseOutcome::Run(cli) => cli,
         ParseOutcome::Exit(code) => return code.into(),

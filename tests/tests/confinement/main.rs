@@ -1,0 +1,12 @@
+//! The confinement wrapper as the shipped binary runs it, for an unprivileged user: what it hands on, when it executes
+//! nothing, and that ordinary development works inside.
+//!
+//! What the policy forbids and grants, rule by rule, is tried in `crates/host/tests/confine/`.
+
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "the helpers of a test file end the test as the tests do")]
+
+mod development;
+mod refusals;
+mod stage;
+mod wrapper;
