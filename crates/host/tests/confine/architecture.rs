@@ -3,7 +3,7 @@
 #![cfg(target_arch = "x86_64")]
 
 use crate::common::{As, in_own_process};
-use crate::stage::{call, confined, in_fork};
+use crate::stage::{call, confined};
 
 /// `__X32_SYSCALL_BIT`.
 const X32_BIT: i64 = 0x4000_0000;
@@ -14,6 +14,22 @@ fn call_of_32_bits() -> i32 {
     // SAFETY: the call reads and writes no memory, and changes no register but the one of the answer.
     unsafe { std::arch::asm!("int 0x80", inlateout("eax") 20 => answer) };
     i32::from(answer < 0)
+}
+
+/// Forks, runs `body` in the child, and returns how it ended as `waitpid(2)` says. `body` returns its exit code.
+fn in_fork(body: impl FnOnce() -> i32) -> i32 {
+    // SAFETY: the child makes system calls only, and ends without unwinding.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0, "{}", std::io::Error::last_os_error());
+    if child == 0 {
+        let code = body();
+        // SAFETY: ends the child at once.
+        unsafe { libc::_exit(code) };
+    }
+    let mut status = 0;
+    // SAFETY: waits for the child that was just made, and writes to a variable of ours.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    status
 }
 
 fn ended_by_the_filter(status: i32) -> bool {

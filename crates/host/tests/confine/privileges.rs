@@ -1,16 +1,13 @@
 //! What a confined process can never get back.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
-use crate::common::{As, UNUSED_UID, finish, in_own_process, inner_command, is_inner, is_root};
+use crate::common::{As, in_own_process, inner_command, is_inner, is_root};
 use crate::stage::{Stage, confined_by_policy};
-
-const HELPER: &str = "CONFINE_TEST_HELPER";
 
 /// The line of `/proc/self/status`, as a program started by this thread sees it.
 fn status_of_a_program(program: &Path, field: &str) -> Option<String> {
@@ -48,39 +45,35 @@ fn a_program_of_a_user_has_no_capability() {
     in_own_process("privileges::a_program_of_a_user_has_no_capability", As::Unprivileged, no_program_has_a_capability);
 }
 
-/// A `cat` that becomes another user when executed: made by root, or by the user of the test for others.
-fn helper(directory: &Path) -> PathBuf {
-    let path = directory.join("cat");
-    fs::copy("/bin/cat", &path).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o4755)).unwrap();
-    fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).unwrap();
-    path
+/// A program of root that whoever executes it becomes root by.
+fn program_that_becomes_root() -> &'static str {
+    let fit = |path: &&str| {
+        fs::metadata(path).is_ok_and(|data| data.uid() == 0 && data.permissions().mode() & libc::S_ISUID != 0)
+    };
+    ["/usr/bin/passwd", "/usr/bin/su", "/usr/bin/mount"].into_iter().find(fit).unwrap()
 }
 
-fn effective_user(program: &Path) -> String {
-    let user = status_of_a_program(program, "Uid").unwrap();
-    user.split_ascii_whitespace().nth(1).unwrap().to_owned()
+/// The effective user of a process that ran it, read while the ended process was not waited for.
+fn effective_user(program: &str) -> u32 {
+    use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+    let mut command = Command::new(program);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let id = WaitId::Pid(Pid::from_child(&child));
+    waitid(id, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).unwrap();
+    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    child.wait().unwrap();
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap();
+    users.split_ascii_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// Root makes the program and another user starts it. Without root nobody else's program can be made, so then the
-/// kernel's word is taken: [`a_program_of_a_user_has_no_capability`] reads it.
 #[test]
 fn a_program_that_becomes_root_does_not() {
-    if is_inner() {
-        let program = PathBuf::from(std::env::var_os(HELPER).unwrap());
-        let mut stage = Stage::new();
-        stage.plan.readable.push(program.clone());
-        assert_eq!(effective_user(&program), "0", "not confined");
-        let confined = confined_by_policy(&stage, || effective_user(&program));
-        assert_eq!(confined, UNUSED_UID.to_string());
-        println!("stayed what it was");
-    } else if is_root() {
-        let directory = tempfile::tempdir_in("/var/tmp").unwrap();
-        let mut command = inner_command("privileges::a_program_that_becomes_root_does_not", As::Unprivileged);
-        let mut inner = command.env(HELPER, helper(directory.path())).spawn().unwrap();
-        let output = finish(&mut inner, Duration::from_secs(60));
-        assert!(output.contains("stayed what it was"), "{output}");
-    }
+    in_own_process("privileges::a_program_that_becomes_root_does_not", As::Unprivileged, || {
+        let (stage, program) = (Stage::new(), program_that_becomes_root());
+        assert_eq!(effective_user(program), 0, "not confined");
+        let own = rustix::process::geteuid().as_raw();
+        assert_eq!(confined_by_policy(&stage, || effective_user(program)), own);
+    });
 }
 
 /// Rust ignores this signal; programs that are executed must not.

@@ -76,22 +76,6 @@ pub(crate) fn failure<T>(attempt: io::Result<T>) -> Option<i32> {
     attempt.err().map(|error| errno(&error))
 }
 
-/// Forks, runs `body` in the child, and returns how it ended as `waitpid(2)` says. `body` returns its exit code.
-pub(crate) fn in_fork(body: impl FnOnce() -> i32) -> i32 {
-    // SAFETY: the child makes system calls only, and ends without unwinding.
-    let child = unsafe { libc::fork() };
-    assert!(child >= 0, "{}", io::Error::last_os_error());
-    if child == 0 {
-        let code = body();
-        // SAFETY: ends the child at once.
-        unsafe { libc::_exit(code) };
-    }
-    let mut status = 0;
-    // SAFETY: waits for the child that was just made, and writes to a variable of ours.
-    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-    status
-}
-
 /// A file with this content.
 pub(crate) fn write(path: &Path, content: &str) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
