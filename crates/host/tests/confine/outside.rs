@@ -6,8 +6,10 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::process::{Child, Command, Stdio};
 
+use host::confine::Missing;
+
 use crate::common::{As, in_own_process};
-use crate::stage::{Stage, call, confined_by_policy, failure};
+use crate::stage::{Stage, call, confined_by_policy, failure, known, refused_if_known};
 
 /// A process that does nothing, and is ended with the value.
 struct Sleeper(Child);
@@ -79,7 +81,8 @@ fn processes_outside_are_out_of_reach_and_own_ones_are_not() {
         confined_by_policy(&stage, || {
             for (what, attempt) in attempts(outside.pid()) {
                 let error = failure(attempt);
-                assert!(matches!(error, Some(libc::EPERM | libc::EACCES)), "{what}: {error:?}");
+                let refused = matches!(error, Some(libc::EPERM | libc::EACCES));
+                assert_eq!(refused, !what.contains("signal") || known(Missing::SignalScope), "{what}: {error:?}");
             }
             let own = Sleeper::new();
             for (what, attempt) in attempts(own.pid()) {
@@ -92,15 +95,17 @@ fn processes_outside_are_out_of_reach_and_own_ones_are_not() {
 }
 
 #[test]
-fn a_signal_to_everything_reaches_nothing_outside() {
-    in_own_process("outside::a_signal_to_everything_reaches_nothing_outside", As::Unprivileged, || {
+fn a_deadly_signal_ends_nothing_outside() {
+    in_own_process("outside::a_deadly_signal_ends_nothing_outside", As::Unprivileged, || {
         let (stage, mut outside) = (Stage::new(), Sleeper::new());
         let error = confined_by_policy(&stage, || {
-            // SAFETY: sends a signal, and reads no memory. Those of other users are out of reach anyway.
+            // SAFETY: sends a signal to a process of this test, and reads no memory.
             failure(answer(unsafe { libc::kill(outside.pid(), libc::SIGKILL) }.into()))
         });
-        assert_eq!(error, Some(libc::EPERM));
-        assert_eq!(outside.0.try_wait().unwrap(), None, "it was ended");
+        assert_eq!(error, refused_if_known(Missing::SignalScope, libc::EPERM));
+        if known(Missing::SignalScope) {
+            assert_eq!(outside.0.try_wait().unwrap(), None, "it was ended");
+        }
     });
 }
 
@@ -114,9 +119,27 @@ fn abstract_sockets_outside_are_refused_and_own_ones_are_not() {
         let _outside = UnixListener::bind_addr(&address("outside")).unwrap();
         assert_eq!(failure(UnixStream::connect_addr(&address("outside"))), None);
         confined_by_policy(&stage, || {
-            assert_eq!(failure(UnixStream::connect_addr(&address("outside"))), Some(libc::EPERM));
+            let refused = refused_if_known(Missing::AbstractSocketScope, libc::EPERM);
+            assert_eq!(failure(UnixStream::connect_addr(&address("outside"))), refused);
             let _own = UnixListener::bind_addr(&address("own")).unwrap();
             assert_eq!(failure(UnixStream::connect_addr(&address("own"))), None);
+        });
+    });
+}
+
+/// Before the kernel that knows better, these are reached, as the documentation says.
+#[test]
+fn sockets_outside_are_reached_by_their_path_until_the_kernel_knows_better() {
+    let name = "outside::sockets_outside_are_reached_by_their_path_until_the_kernel_knows_better";
+    in_own_process(name, As::Unprivileged, || {
+        let stage = Stage::new();
+        let (outside, own) = (stage.outside().join("socket"), stage.plan.tmp.join("socket"));
+        let _outside = UnixListener::bind(&outside).unwrap();
+        confined_by_policy(&stage, || {
+            let refused = refused_if_known(Missing::PathSocketScope, libc::EACCES);
+            assert_eq!(failure(UnixStream::connect(&outside)), refused);
+            let _own = UnixListener::bind(&own).unwrap();
+            assert_eq!(failure(UnixStream::connect(&own)), None);
         });
     });
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use host::confine::{Confinement, DeniedCall, FileGrant};
+use host::confine::{Confinement, DeniedCall, FileGrant, Missing, missing};
 use rules::confinement::{Plan, Policy};
 
 /// Directories that stand for those of a server, and one that is granted to nobody.
@@ -57,6 +57,16 @@ pub(crate) fn confined<T: Send>(files: &[FileGrant], calls: &[DeniedCall], body:
 pub(crate) fn confined_by_policy<T: Send>(stage: &Stage, body: impl FnOnce() -> T + Send) -> T {
     let calls = process::confine::denied_calls(&Policy::reviewed().unwrap());
     confined(&stage.grants(), &calls, body)
+}
+
+/// Whether the running kernel knows this part. What is said to be missing is expected to be, not passed over.
+pub(crate) fn known(part: Missing) -> bool {
+    !missing(host::kernel::landlock_abi()).contains(&part)
+}
+
+/// The error number that is expected where the part is known, and success where it is missing.
+pub(crate) fn refused_if_known(part: Missing, errno: i32) -> Option<i32> {
+    known(part).then_some(errno)
 }
 
 /// Makes the call; `Err` with its error number.
