@@ -27,17 +27,30 @@ pub(crate) struct FileKind {
     pub(crate) application_id: i32,
     /// Numbered migrations.
     pub(crate) migrations: &'static [&'static str],
+    /// The oldest version that is brought up to date; an older one is no file that was ever in use.
+    pub(crate) oldest: i64,
     /// SQLite's `synchronous`.
     pub(crate) synchronous: &'static str,
 }
 
-/// Every commit is on the disk before it is answered.
-pub(crate) const LEDGER: FileKind =
-    FileKind { name: LEDGER_FILE, application_id: 0x4750_4C47, migrations: migrate::LEDGER, synchronous: "FULL" };
+/// Every commit is on the disk before it is answered. INVARIANT I5: one without a chain (version 1) was put back to that, and
+/// is not given another chain.
+pub(crate) const LEDGER: FileKind = FileKind {
+    name: LEDGER_FILE,
+    application_id: 0x4750_4C47,
+    migrations: migrate::LEDGER,
+    oldest: 2,
+    synchronous: "FULL",
+};
 
 /// Commits survive the daemon, not a power failure.
-pub(crate) const JOURNAL: FileKind =
-    FileKind { name: JOURNAL_FILE, application_id: 0x4750_4A4E, migrations: migrate::JOURNAL, synchronous: "NORMAL" };
+pub(crate) const JOURNAL: FileKind = FileKind {
+    name: JOURNAL_FILE,
+    application_id: 0x4750_4A4E,
+    migrations: migrate::JOURNAL,
+    oldest: 1,
+    synchronous: "NORMAL",
+};
 
 /// Closing any descriptor of a file drops every lock that the process holds on it, so the descriptor that creates a
 /// file must be closed before another thread can have opened it.
@@ -320,6 +333,12 @@ fn recognise(path: &Path, connection: &Connection, kind: &FileKind) -> Result<i6
     }
     if found < 1 {
         return Err(StoreError::damaged("it has no version"));
+    }
+    if found < kind.oldest {
+        return Err(StoreError::damaged(format!(
+            "it has version {found}, and none below {} was ever in use",
+            kind.oldest
+        )));
     }
     Ok(found)
 }

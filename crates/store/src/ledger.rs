@@ -39,7 +39,7 @@ impl std::fmt::Debug for Ledger {
 
 impl Ledger {
     /// Opens or creates `ledger.sqlite3` in an existing private directory, locks it and checks it, the chain included. A
-    /// ledger that had no chain yet gets one, begun at `now_ms` (since 1970, UTC). Where a journal stands and no ledger does,
+    /// new one gets a chain, begun at `now_ms` (since 1970, UTC); one without a chain is damaged. Where a journal stands and no ledger does,
     /// the ledger was lost: that is damage, and none is begun.
     ///
     /// # Errors
@@ -61,7 +61,7 @@ impl Ledger {
             check,
             max_pages,
             complete: &|connection, from| match from {
-                0 | 1 => chain::begin(connection, &*notary, now_ms),
+                0 => chain::begin(connection, &*notary, now_ms),
                 _ => Ok(()),
             },
             verify: &|connection, check| verify::at_open(connection, &*notary, check),

@@ -69,6 +69,18 @@ fn damages() -> Vec<(&'static str, Damage)> {
             }),
         ),
         (
+            "its first version, without a chain",
+            Box::new(|home| {
+                edit(
+                    &ledger(home),
+                    "DROP TABLE audit; DROP TABLE audit_head; ALTER TABLE receipts DROP COLUMN link; \
+                     ALTER TABLE sessions DROP COLUMN link; ALTER TABLE sent_accepts DROP COLUMN link; \
+                     ALTER TABLE sessions DROP COLUMN changed_by; ALTER TABLE sessions DROP COLUMN changed_at_ms; \
+                     PRAGMA user_version = 1;",
+                );
+            }),
+        ),
+        (
             "another key",
             Box::new(|home| {
                 fs::remove_file(home.state().join("signing.key")).unwrap();

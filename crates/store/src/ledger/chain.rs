@@ -5,7 +5,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::audit::{AuditPage, ChainHead, Link, Notary, RefusedRequest};
 use crate::error::StoreError;
-use crate::ledger::{accepts, entry, receipts, sessions};
+use crate::ledger::entry;
 
 /// Most links in one page.
 pub const MAX_AUDIT_LINKS: usize = 500;
@@ -58,40 +58,9 @@ fn put(connection: &Connection, notary: &dyn Notary, n: i64, before: &Digest, en
     Ok(n)
 }
 
-/// Begins the chain of a file that has none yet: what it holds already is entered once, as it stands.
+/// Begins the chain of a file that is being made.
 pub(crate) fn begin(connection: &Connection, notary: &dyn Notary, now_ms: i64) -> Result<(), StoreError> {
-    let count = |table: &str| -> rusqlite::Result<i64> {
-        connection.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0))
-    };
-    let begun = entry::begun(count("receipts")?, count("sessions")?, count("sent_accepts")?, now_ms);
-    put(connection, notary, 1, &BEFORE_FIRST, &begun)?;
-    let keys = |sql: &str| -> Result<Vec<String>, StoreError> {
-        let mut statement = connection.prepare(sql)?;
-        let keys = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-        Ok(keys)
-    };
-    for id in keys("SELECT session_id FROM sessions ORDER BY rowid")? {
-        if let Some(session) = sessions::get(connection, &id)? {
-            let link = append(connection, notary, &entry::session(&session))?;
-            connection.execute("UPDATE sessions SET link = ?2 WHERE session_id = ?1", params![id, link])?;
-        }
-    }
-    for id in keys("SELECT client_action_id FROM receipts ORDER BY rowid")? {
-        if let Some(receipt) = receipts::get(connection, &id)? {
-            let link = append(connection, notary, &entry::receipt(&receipt))?;
-            connection.execute("UPDATE receipts SET link = ?2 WHERE client_action_id = ?1", params![id, link])?;
-        }
-    }
-    for id in keys("SELECT DISTINCT session_id FROM sent_accepts ORDER BY session_id")? {
-        for accept in accepts::of_session(connection, &id)? {
-            let link = append(connection, notary, &entry::accept(&accept))?;
-            connection.execute(
-                "UPDATE sent_accepts SET link = ?3 WHERE session_id = ?1 AND event_id = ?2",
-                params![id, accept.event_id, link],
-            )?;
-        }
-    }
-    Ok(())
+    put(connection, notary, 1, &BEFORE_FIRST, &entry::begun(now_ms)).map(drop)
 }
 
 /// Enters a request that was refused before it had a receipt.

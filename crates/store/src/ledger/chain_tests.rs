@@ -328,39 +328,20 @@ fn a_link_cannot_be_changed_or_removed_by_a_statement_of_ours() {
     }
 }
 
+/// Whoever takes the chain away does not get the rest signed anew.
 #[test]
-fn a_ledger_without_a_chain_gets_one_that_speaks_of_all_it_holds() {
+fn a_ledger_without_a_chain_is_refused_and_left_as_it_is() {
     let directory = private_directory();
-    let first = file::FileKind { migrations: &migrate::LEDGER[..1], ..file::LEDGER };
-    let (_, connection) = file::open(directory.path(), &first, &PLAIN).unwrap();
-    connection
-        .execute_batch(
-            "INSERT INTO sessions VALUES ('s', '/w', NULL, 'created', NULL, NULL, 1, NULL);
-             INSERT INTO receipts VALUES ('b', NULL, 'o', 'f', 'c', 'queued', NULL, NULL, '{}', NULL, 1, 1);
-             INSERT INTO receipts VALUES ('a', 's', 'o', 'f', 'c', 'applied', NULL, 'd', '{}', '{}', 2, 3);
-             INSERT INTO receipt_steps VALUES ('a', 0, 'n', 'done', NULL, NULL);
-             INSERT INTO sent_accepts VALUES ('s', 'e', 'x', 'in_doubt', 1, 2);",
-        )
-        .unwrap();
+    let first = file::FileKind { migrations: &migrate::LEDGER[..1], oldest: 1, ..file::LEDGER };
+    let (path, connection) = file::open(directory.path(), &first, &PLAIN).unwrap();
+    connection.execute_batch("INSERT INTO sent_accepts VALUES ('s', 'e', 'x', 'in_doubt', 1, 2);").unwrap();
     drop(connection);
-    let ledger = open(directory.path()).unwrap();
-    let links = ledger.audit(0, 500).unwrap().links;
-    assert_eq!(
-        links[0].entry,
-        "{\"accepts\":1,\"at_ms\":77,\"kind\":\"ledger\",\"receipts\":2,\"sessions\":1,\"v\":1}"
-    );
-    assert_eq!(kinds(&ledger), ["ledger", "session", "receipt", "receipt", "accept"]);
-    assert!(links[2].entry.contains("\"client_action_id\":\"b\""), "in the order they were stored");
-    let verdict = ledger.verify().unwrap();
-    assert_eq!((verdict.links, verdict.rows, verdict.broken), (5, 4, None));
-    // Old and new rows go on alike, and opening again enters nothing twice.
-    let mut receipt = ledger.receipt("b").unwrap().unwrap();
-    receipt.state = ReceiptState::InFlight;
-    ledger.update_receipt(receipt).unwrap();
-    drop(ledger);
-    let ledger = open(directory.path()).unwrap();
-    assert_eq!(ledger.audit(0, 1).unwrap().head.n, 6);
-    assert_eq!(ledger.verify().unwrap().broken, None);
+    let before = std::fs::read(&path).unwrap();
+    let damaged =
+        |error: &StoreError| matches!(error, StoreError::Damaged { reason, .. } if reason.contains("version 1"));
+    assert!(damaged(&open(directory.path()).unwrap_err()));
+    assert!(damaged(&OfflineLedger::open(directory.path(), Arc::new(Word("own"))).unwrap_err()));
+    assert_eq!(std::fs::read(&path).unwrap(), before);
 }
 
 #[test]

@@ -35,9 +35,9 @@ pub(crate) struct Read {
     pub(crate) withdrawn: bool,
 }
 
-/// The beginning: what the ledger held when its chain was begun.
-pub(crate) fn begun(receipts: i64, sessions: i64, accepts: i64, at_ms: i64) -> String {
-    text("ledger", at_ms, [("accepts", json!(accepts)), ("receipts", json!(receipts)), ("sessions", json!(sessions))])
+/// The beginning: the ledger holds nothing.
+pub(crate) fn begun(at_ms: i64) -> String {
+    text("ledger", at_ms, [("accepts", json!(0)), ("receipts", json!(0)), ("sessions", json!(0))])
 }
 
 /// A receipt as it stands now.

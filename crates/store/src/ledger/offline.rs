@@ -29,7 +29,7 @@ impl OfflineLedger {
     ///
     /// # Errors
     /// [`StoreError::NotFound`] when there is none; `InUse`, `Unsafe`, `Damaged`, `NewerVersion`, `NotWritable`, `Io`,
-    /// `Database`; `Conflict` when it has no chain yet.
+    /// `Database`; `Conflict` when it is of an older version.
     pub fn open(directory: &Path, notary: Arc<dyn Notary>) -> Result<Self, StoreError> {
         let (path, connection) = file::open_to_read(directory, &file::LEDGER)?;
         Ok(Self { connection, notary, path })
