@@ -6,7 +6,7 @@ mod restart;
 use crate::refusal::Refusal;
 
 pub use proof::{Proof, ProofLimits, prove};
-pub use restart::{Failures, RestartLimits, Standing, jittered_ms};
+pub use restart::{Failures, RestartLimits, Standing, doubled_ms, jittered_ms};
 
 /// Bounds that the configuration sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use super::{line, server_in, told};
 use api_types::{Receipt, ReceiptState, ServerState};
 use gatepost_tests::{Faked, LIMIT, Scene, Session, typed, wait_until};
 use serde_json::json;
-use testkit::fake_server::Plan;
+use testkit::fake_server::{Fault, Plan};
 
 /// A turn that does not end, and a prompt behind it; its receipt's key.
 fn queue_behind(session: &Session, text: &str) -> String {
@@ -88,5 +88,26 @@ fn a_start_of_the_daemon_keeps_to_the_limit_of_servers() {
         assert!(running <= 1, "{:?}", scene.status().servers);
         queued.iter().all(|key| receipt(key).state == ReceiptState::Applied).then_some(())
     });
+    scene.finish();
+}
+
+/// A healthy server on which the session cannot be put for a while: it is not given up, and nobody has to ask. The former limit
+/// was six tries.
+#[test]
+fn a_session_with_something_that_waits_is_put_on_its_server_however_often_that_failed() {
+    let faked = Faked::new(Plan::default());
+    let mut scene = faked.scene();
+    let session = scene.session();
+    let key = queue_behind(&session, "say: later");
+    scene.kill_daemon();
+    let before = faked.asked_for("set_policy");
+    faked.follow(Plan::default().with_fault_times("set_policy", 0, Some(7), Fault::StatusInstead(500)));
+    scene.serve_again();
+    // By the record of requests and the receipt alone: to look at the session would be to ask for it.
+    wait_until("the prompt to be delivered", 2 * LIMIT, || {
+        let receipt: Receipt = typed(&scene.client().get(&format!("/v1/actions/{key}")).unwrap(), &[200]);
+        (receipt.state == ReceiptState::Applied).then_some(())
+    });
+    assert!(faked.asked_for("set_policy") >= before + 8, "{:?}", faked.asked());
     scene.finish();
 }

@@ -55,6 +55,12 @@ pub fn jittered_ms(whole_ms: u64, jitter_permille: u16) -> u64 {
     half_ms.saturating_add(u64::try_from(spread_ms).unwrap_or(u64::MAX))
 }
 
+/// A wait in milliseconds after so many doublings, never longer than `longest_ms`.
+#[must_use]
+pub fn doubled_ms(first_ms: u64, doublings: u32, longest_ms: u64) -> u64 {
+    1_u64.checked_shl(doublings).map_or(longest_ms, |factor| first_ms.saturating_mul(factor)).min(longest_ms)
+}
+
 impl Failures {
     /// A start failed, or a server that was ready ended without being asked to. `lived_ms` is how long it was ready, 0
     /// when it never was. `jitter_permille` (0 to 1000) spreads the wait between half of it and the whole.
@@ -67,10 +73,7 @@ impl Failures {
         } else {
             (limits.loop_wait_ms, in_a_row.saturating_sub(limits.loop_after))
         };
-        let whole_ms = 1_u64
-            .checked_shl(doublings)
-            .map_or(limits.longest_wait_ms, |factor| first_ms.saturating_mul(factor))
-            .min(limits.longest_wait_ms);
+        let whole_ms = doubled_ms(first_ms, doublings, limits.longest_wait_ms);
         let next_try_at_ms = now_ms.saturating_add(jittered_ms(whole_ms, jitter_permille));
         Self { in_a_row, next_try_at_ms, unmet: false }
     }
@@ -205,6 +208,12 @@ mod tests {
             assert_eq!(unmet.proved(), after(count, 0));
             assert_eq!(unmet.failed(0, 0, 0, LIMITS).in_a_row(), count + 1);
         }
+    }
+
+    #[test]
+    fn a_wait_doubles_up_to_the_longest_however_often() {
+        let waits: Vec<u64> = [0, 1, 2, 4, 5, 63, 64, u32::MAX].map(|times| doubled_ms(500, times, 10_000)).into();
+        assert_eq!(waits, [500, 1_000, 2_000, 8_000, 10_000, 10_000, 10_000, 10_000]);
     }
 
     #[test]

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rules::lifecycle::{doubled_ms, jittered_ms};
 use rules::refusal::{Refusal, RefusalCode};
 use serde_json::json;
 
-use super::{RESTART, Servers};
+use super::{RESTART, Servers, jitter_permille};
 use crate::act::fit_for_sessions;
 use crate::session::{Returning, Session};
 
@@ -16,9 +17,10 @@ use crate::session::{Returning, Session};
 const LOOK: Duration = Duration::from_secs(60);
 /// After `server_limit`, unless a server ends before.
 const NO_PLACE_WAIT_MS: u64 = 5_000;
-/// A session that cannot be put on its server is tried this often by itself; each wait is twice the one before.
-const MAX_TRIES: u32 = 6;
-const FIRST_RETRY_MS: u64 = 1000;
+/// First and longest wait of a session that could not be put on its server; each is twice the one before. It is never given up:
+/// what waits in it is to be done without anybody asking.
+const FIRST_RETRY_MS: u64 = 500;
+const LONGEST_RETRY_MS: u64 = 5_000;
 
 impl Servers {
     /// Starts servers that sessions need back, each when its time has come. Runs until the daemon stops.
@@ -131,11 +133,10 @@ impl Servers {
     fn note_not_back(&self, session: &Session, refusal: Refusal) {
         let gone_for_good = refusal.code == RefusalCode::ConversationNotFound;
         let mut state = session.state();
-        state.returning = state.returning.filter(|_| !gone_for_good).and_then(|before| {
-            let tries = before.tries + 1;
-            let wait_ms = FIRST_RETRY_MS.saturating_mul(1 << tries.min(16));
-            let not_before_ms = self.now_ms().saturating_add(wait_ms);
-            (tries < MAX_TRIES).then_some(Returning { tries, not_before_ms, ..before })
+        state.returning = state.returning.filter(|_| !gone_for_good).map(|before| {
+            let whole_ms = doubled_ms(FIRST_RETRY_MS, before.tries, LONGEST_RETRY_MS);
+            let not_before_ms = self.now_ms().saturating_add(jittered_ms(whole_ms, jitter_permille()));
+            Returning { tries: before.tries.saturating_add(1), not_before_ms, ..before }
         });
         drop(state);
         session.note_unreachable(Some(refusal));
