@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what cannot be set up ends the test")]
 
-use crate::Scene;
+use crate::{Scene, SmallDisk};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use testkit::Outcome;
@@ -82,6 +82,15 @@ impl Faked {
             *setup = setup.clone().with_executable(&self.executable);
             change(setup);
         })
+    }
+
+    /// A daemon with this server, whose state is on a small disk: for a test [in its own mounts](crate::in_own_mounts).
+    ///
+    /// # Panics
+    /// When it cannot be mounted, or a directory cannot be written or read.
+    #[must_use]
+    pub fn scene_on_small_disk(&self) -> (Scene, SmallDisk) {
+        Scene::prepared(|setup| *setup = setup.clone().with_executable(&self.executable), SmallDisk::under_state_of)
     }
 
     /// The requests so far that changed something, by their names in the contract; empty for one outside it.

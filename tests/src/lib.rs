@@ -8,6 +8,7 @@ mod marker;
 mod scenario;
 mod scene;
 mod session;
+mod small_disk;
 mod typed;
 mod wait;
 
@@ -17,6 +18,7 @@ pub use marker::Marker;
 pub use scenario::Scenarios;
 pub use scene::Scene;
 pub use session::{Session, refusal_code};
+pub use small_disk::{SmallDisk, in_own_mounts};
 pub use testkit::daemon::{ServerLog, UpstreamRequest};
 pub use typed::typed;
 pub use wait::{LIMIT, SETTLE, wait_until};

@@ -40,13 +40,23 @@ impl Scene {
     /// When the daemon does not come up.
     #[must_use]
     pub fn with(change: impl FnOnce(&mut Setup)) -> Self {
+        Self::prepared(change, |_home| {}).0
+    }
+
+    /// The same, with something done in the directory before the daemon is started; what that made is returned.
+    ///
+    /// # Panics
+    /// When the daemon does not come up.
+    #[must_use]
+    pub fn prepared<T>(change: impl FnOnce(&mut Setup), prepare: impl FnOnce(&Home) -> T) -> (Self, T) {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let model = ScriptedModel::start().unwrap();
         let mut setup = Setup::new(&model.base_url());
         change(&mut setup);
         let home = Home::new(setup).unwrap();
+        let prepared = prepare(&home);
         let daemon = home.serve().unwrap();
-        Self { model, home, daemon: Some(daemon), _turn: turn }
+        (Self { model, home, daemon: Some(daemon), _turn: turn }, prepared)
     }
 
     /// The scripted model.

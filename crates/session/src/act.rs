@@ -15,7 +15,7 @@ use crate::evidence::input_text;
 use crate::operations::{Ask, read_provider};
 use crate::records::{self, OpenReceipt};
 use crate::server::{CANARY_EXPIRY_MS, VerifiedServer};
-use crate::session::Session;
+use crate::session::{OpenDecision, Session};
 use crate::supervisor::{Claim, Supervisor};
 use crate::view::{ActionRequest, Caller, ReceiptView};
 
@@ -64,16 +64,43 @@ impl Supervisor {
             Err(error) => Err(Refusal::new(RefusalCode::Internal, error.to_string())),
         };
         if let Err(refusal) = performed {
-            self.close_failed(&id, &refusal).await?;
+            match self.open_decision(&id) {
+                // Its accept never left, and is being taken back.
+                Some(OpenDecision { not_sent: Some(_), .. }) => return Err(refusal),
+                // The evidence closes it.
+                Some(OpenDecision { not_sent: None, .. }) => {}
+                None => match self.close_failed(&id, &refusal).await {
+                    Ok(true) => {}
+                    Ok(false) => return Err(refusal),
+                    Err(why) => {
+                        self.note_unclosed(&id, &refusal);
+                        return Err(why);
+                    }
+                },
+            }
         }
         self.await_final(&id).await
     }
 
-    /// A failure after the intent belongs to the receipt; one before it is the caller's alone.
-    async fn close_failed(&self, client_action_id: &str, refusal: &Refusal) -> Result<(), Refusal> {
-        let Some(record) = self.shared().records.receipt(client_action_id).await? else { return Err(refusal.clone()) };
+    fn open_decision(&self, client_action_id: &str) -> Option<OpenDecision> {
+        let of = |session: &Arc<Session>| {
+            let state = session.state();
+            state.open_decisions.iter().find(|open| open.client_action_id == client_action_id).cloned()
+        };
+        self.shared().sessions().iter().find_map(of)
+    }
+
+    /// A failure after the intent belongs to the receipt; one before it is the caller's alone: then there is none.
+    ///
+    /// # Errors
+    /// `store_failed`; the receipt is to be closed later.
+    pub(crate) async fn close_failed(&self, client_action_id: &str, refusal: &Refusal) -> Result<bool, Refusal> {
+        let Some(record) = self.shared().records.receipt(client_action_id).await? else { return Ok(false) };
         tracing::warn!(action = client_action_id, %refusal, "the operation failed after its intent");
-        if record.state == ReceiptState::InFlight { self.close_interrupted(record, refusal).await } else { Ok(()) }
+        if record.state == ReceiptState::InFlight {
+            self.close_interrupted(record, refusal).await?;
+        }
+        Ok(true)
     }
 
     /// The receipt of a key, when it is of the same content.

@@ -24,6 +24,7 @@ impl Session {
         {
             // Two readers that drew the same consequence would tell it twice.
             let _one_at_a_time = self.consequences.lock().await;
+            self.journal_owed().await?;
             self.watch_for_unreviewed(server).await?;
             self.resolve_unanswered(server).await;
             self.resolve_decisions(server).await?;
@@ -41,6 +42,10 @@ impl Session {
     async fn resolve_decisions(&self, server: &Arc<VerifiedServer>) -> Result<(), Refusal> {
         let open = self.state().open_decisions.clone();
         for decision in open {
+            if let Some(reason) = &decision.not_sent {
+                self.withdraw_accept(&decision, reason).await?;
+                continue;
+            }
             let restarted = decision.server_start_id != server.start_id();
             let awaited = accept_evidence(&self.answers(&decision.event_ids)?) == AcceptEvidence::Awaited;
             if awaited && !restarted && !self.turn_is_over(server).await {

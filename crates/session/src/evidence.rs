@@ -28,6 +28,7 @@ impl Session {
             client_action_id: record.client_action_id,
             event_ids,
             server_start_id: String::new(),
+            not_sent: None,
         };
         self.state().open_decisions.push(decision);
     }
@@ -64,6 +65,10 @@ impl Session {
         let _one_at_a_time = self.consequences.lock().await;
         let decisions = self.state().open_decisions.clone();
         for decision in decisions {
+            if let Some(reason) = &decision.not_sent {
+                self.withdraw_accept(&decision, reason).await?;
+                continue;
+            }
             let answers = self.answers(&decision.event_ids).unwrap_or_else(|_| vec![None; decision.event_ids.len()]);
             self.close_decision(&decision, &answers, accept_evidence(&answers)).await?;
         }

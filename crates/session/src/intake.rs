@@ -22,6 +22,8 @@ const MAX_AHEAD: usize = 2048;
 const ROWS_PAGE: usize = 10_000;
 /// Most events that are held back until the log's end is read, when the orders differ.
 const MAX_HELD_BACK: usize = 1000;
+/// Most events of our own that wait to be journaled.
+const MAX_OWED: usize = 256;
 
 /// What stands in the journal behind the last event that a read of the log confirmed.
 pub(crate) struct Tail {
@@ -108,13 +110,36 @@ impl Session {
         Ok(())
     }
 
-    /// Journals something of our own.
+    /// Journals something of our own: at once, or once that is possible.
     ///
     /// # Errors
-    /// `store_failed`.
+    /// `store_failed`; it is owed then.
     pub(crate) async fn take_own(&self, event: NewEvent) -> Result<(), Refusal> {
+        {
+            let mut state = self.state();
+            if state.owed.len() >= MAX_OWED {
+                tracing::error!(session = self.id().as_str(), "an event of gatepost's own is lost: too many are owed");
+                state.owed.pop_front();
+            }
+            state.owed.push_back(event);
+        }
+        self.journal_owed().await
+    }
+
+    /// Journals what of our own could not be so far, in its order.
+    ///
+    /// # Errors
+    /// `store_failed`; it is owed still.
+    pub(crate) async fn journal_owed(&self) -> Result<(), Refusal> {
         let mut tail = self.intake.lock().await;
-        for record in self.append(&mut tail, vec![event]).await? {
+        let owed: Vec<NewEvent> = self.state().owed.iter().cloned().collect();
+        if owed.is_empty() {
+            return Ok(());
+        }
+        let journaled: Vec<String> = owed.iter().map(|event| event.event_id.clone()).collect();
+        let written = self.append(&mut tail, owed).await?;
+        self.state().owed.retain(|event| !journaled.contains(&event.event_id));
+        for record in written {
             if tail.is_known && tail.rows.is_empty() {
                 tail.confirmed_seq += 1;
             } else if tail.is_known {

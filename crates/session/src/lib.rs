@@ -22,6 +22,7 @@ mod operations;
 mod profile;
 mod reading;
 mod records;
+mod room;
 mod server;
 mod server_canaries;
 mod servers;

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use store::{AcceptState, Journal, Ledger, ReceiptRecord, ReceiptState, StepRecord, StepState, StoreError, Trouble};
 
 use crate::clock;
+use crate::room::Room;
 use crate::view::{ReceiptStep, ReceiptView};
 
 /// The two record files. Cheap to clone.
@@ -17,12 +18,18 @@ use crate::view::{ReceiptStep, ReceiptView};
 pub(crate) struct Records {
     ledger: Arc<Ledger>,
     journal: Arc<Journal>,
+    room: Room,
     watch: Watch,
 }
 
 impl Records {
-    pub(crate) fn new(ledger: Ledger, journal: Journal, watch: Watch) -> Self {
-        Self { ledger: Arc::new(ledger), journal: Arc::new(journal), watch }
+    pub(crate) fn new(ledger: Ledger, journal: Journal, room: Room, watch: Watch) -> Self {
+        Self { ledger: Arc::new(ledger), journal: Arc::new(journal), room, watch }
+    }
+
+    /// Whether the last writes found room.
+    pub(crate) fn room(&self) -> &Room {
+        &self.room
     }
 
     /// Runs blocking work on the ledger.
@@ -70,6 +77,9 @@ impl Records {
         // There is no connection that could be cut.
         let (Passage::GoOn | Passage::Cut) = self.watch.pass(Side::Before, kind, name);
         let done = work.await;
+        if let Err(refusal) = &done {
+            self.room.note(refusal);
+        }
         let (Passage::GoOn | Passage::Cut) = self.watch.pass(Side::After, kind, name);
         done
     }
@@ -96,7 +106,7 @@ impl Records {
     }
 }
 
-fn settle<T>(
+pub(crate) fn settle<T>(
     joined: Result<Result<T, StoreError>, tokio::task::JoinError>,
     damaged: RefusalCode,
 ) -> Result<T, Refusal> {

@@ -13,7 +13,7 @@ use rules::quiet::QuietTracker;
 use rules::refusal::Refusal;
 use rules::tripwire::KnownExempt;
 use serde_json::Value;
-use store::{ReceiptRecord, SessionRecord};
+use store::{NewEvent, ReceiptRecord, SessionRecord};
 use tokio::sync::{Notify, watch};
 
 use crate::frames::{Frames, Link};
@@ -42,6 +42,8 @@ pub(crate) struct OpenDecision {
     pub(crate) approval_id: String,
     pub(crate) event_ids: Vec<String>,
     pub(crate) server_start_id: String,
+    /// The accept certainly never left, for this reason: that is to be recorded.
+    pub(crate) not_sent: Option<Refusal>,
 }
 
 /// A session that is put on a server again by itself.
@@ -92,6 +94,8 @@ pub(crate) struct State {
     /// Receipts of steps that were sent and got no answer: the next read shows what came of them, or that it cannot be told.
     pub(crate) unresolved: Vec<ReceiptRecord>,
     pub(crate) queue: VecDeque<QueuedPrompt>,
+    /// Events of gatepost's own that could not be journaled so far.
+    pub(crate) owed: VecDeque<NewEvent>,
     /// The newest usage figures of the log, redacted.
     pub(crate) usage: Value,
     pub(crate) generation: u64,
@@ -167,6 +171,7 @@ impl Session {
                 open_decisions: Vec::new(),
                 unresolved: Vec::new(),
                 queue: VecDeque::new(),
+                owed: VecDeque::new(),
                 usage: Value::Null,
                 generation: 1,
                 generation_basis: String::new(),

@@ -81,6 +81,8 @@ impl Supervisor {
         request: CreateSession,
     ) -> Result<(), Refusal> {
         profile::configured(self.shared())?;
+        // A conversation that no session can be recorded for is not made.
+        self.shared().records.room().check().await?;
         let server = self.inner.servers.ensure(workspace).await?;
         let id = parse_id(session_id)?;
         let new = NewConversation {
@@ -200,7 +202,6 @@ impl Supervisor {
 
     async fn close(&self, caller: &Caller, session: &Arc<Session>, delete: bool) -> Result<(), Refusal> {
         let session_id = session.id().as_str();
-        session.cancel_queue().await?;
         let mut server = session.state().server.clone();
         if delete && server.is_none() {
             server = Some(self.inner.servers.ensure(session.workspace()).await?);
@@ -220,7 +221,13 @@ impl Supervisor {
                 }
             }
         }
+        // After the interrupt: what cannot be recorded holds up no stop.
+        session.cancel_queue().await?;
         session.close_what_is_open(server.as_ref()).await?;
+        if delete {
+            // A session that cannot be recorded as closed keeps its conversation.
+            self.shared().records.room().check().await?;
+        }
         // First on the server: what a crash leaves between the two is a session that can be closed again.
         if delete {
             delete_conversation(session, server.as_deref()).await?;

@@ -12,6 +12,7 @@ use rules::redact::Redactor;
 use settings::Settings;
 
 use crate::records::Records;
+use crate::room::Room;
 use crate::session::Session;
 
 /// Everything the controller is given at its start.
@@ -110,12 +111,17 @@ impl Shared {
 
     pub(crate) fn new(from: Dependencies, records: OpenRecords) -> Self {
         Self {
+            records: Records::new(
+                records.ledger,
+                records.journal,
+                Room::of(&from.settings.paths.state_dir),
+                from.watch.clone(),
+            ),
             settings: from.settings,
             install_dir: from.install_dir,
             contract: from.contract,
             spawner: from.spawner,
             notes: records.notes,
-            records: Records::new(records.ledger, records.journal, from.watch.clone()),
             secret_key: from.secret_key,
             owner_token: from.owner_token,
             model_key: from.model_key,

@@ -69,7 +69,7 @@ impl Supervisor {
     }
 
     fn findings(&self, installed: Option<&str>) -> Vec<Finding> {
-        let mut findings = Vec::new();
+        let mut findings: Vec<Finding> = self.shared().records.room().finding().into_iter().collect();
         if installed.is_none() {
             findings.push(Finding {
                 code: RefusalCode::ServerNotInstalled,

@@ -1,6 +1,6 @@
 //! The controller's face: what the API asks for.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,6 +18,8 @@ use crate::{records, workspace};
 
 /// Name under which the owner's token acts.
 const OWNER: &str = "owner";
+/// Receipts that wait to be closed; any more are closed by the next start.
+const MAX_UNCLOSED: usize = 1024;
 
 /// The owner, when this is the owner's token; compared in constant time.
 #[must_use]
@@ -39,6 +41,8 @@ pub(crate) struct Inner {
     pub(crate) claimed: Mutex<HashSet<String>>,
     /// Held while the chain of receipts is walked.
     pub(crate) verifying: tokio::sync::Mutex<()>,
+    /// Receipts of operations that failed and could not be closed, with why they failed.
+    unclosed: Mutex<BTreeMap<String, Refusal>>,
     stopping: std::sync::atomic::AtomicBool,
 }
 
@@ -57,6 +61,7 @@ impl Supervisor {
                 servers: Arc::clone(&servers),
                 claimed: Mutex::new(HashSet::new()),
                 verifying: tokio::sync::Mutex::new(()),
+                unclosed: Mutex::default(),
                 stopping: std::sync::atomic::AtomicBool::new(false),
             }),
         };
@@ -66,6 +71,7 @@ impl Supervisor {
         supervisor.find_returning_sessions().await?;
         tokio::spawn(Arc::clone(&servers).keep());
         tokio::spawn(servers.stop_idle());
+        tokio::spawn(supervisor.clone().tend_records());
         Ok(supervisor)
     }
 
@@ -120,6 +126,7 @@ impl Supervisor {
         if self.is_stopping() {
             reasons.push(Refusal::new(RefusalCode::ShuttingDown, "the daemon is stopping"));
         }
+        reasons.extend(self.shared().records.room().trouble());
         reasons.extend(self.inner.servers.all_crash_looping());
         Readiness { ready: reasons.is_empty(), reasons }
     }
@@ -244,6 +251,22 @@ impl Supervisor {
     pub async fn shutdown(&self) -> usize {
         self.inner.stopping.store(true, std::sync::atomic::Ordering::Release);
         self.inner.servers.stop_all().await
+    }
+
+    /// Receipts that are to be closed once that can be recorded.
+    pub(crate) fn unclosed(&self) -> BTreeMap<String, Refusal> {
+        self.inner.unclosed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn note_unclosed(&self, client_action_id: &str, why: &Refusal) {
+        let mut unclosed = self.inner.unclosed.lock().unwrap_or_else(PoisonError::into_inner);
+        if unclosed.len() < MAX_UNCLOSED {
+            unclosed.insert(client_action_id.to_owned(), why.clone());
+        }
+    }
+
+    pub(crate) fn forget_unclosed(&self, client_action_id: &str) {
+        self.inner.unclosed.lock().unwrap_or_else(PoisonError::into_inner).remove(client_action_id);
     }
 
     /// Keeps two first calls of one key apart until the first has its intent.

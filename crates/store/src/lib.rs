@@ -25,6 +25,7 @@ mod journal;
 mod ledger;
 mod migrate;
 mod record;
+mod room;
 #[cfg(test)]
 mod testing;
 mod worker;
@@ -39,3 +40,4 @@ pub use ledger::{Ledger, MAX_AUDIT_LINKS, OfflineLedger};
 pub use record::{
     AcceptRecord, AcceptState, ReceiptRecord, ReceiptState, SessionOrigin, SessionRecord, StepRecord, StepState,
 };
+pub use room::check_room;

@@ -5,6 +5,7 @@
 mod audit;
 mod bounds;
 mod damage;
+mod full_disk;
 mod starts;
 
 use serde_json::{Value, json};

@@ -2,6 +2,7 @@
 //! overwritten.
 
 use std::ffi::{OsStr, OsString};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,10 +10,11 @@ use api_types::ExitCode;
 use cli::{Failure, ServeArgs};
 use host::lock::{FileLock, LockError};
 use host::secure_fs::{self, SecureFsError};
-use host::sign::SigningKey;
+use host::sign::{SignError, SigningKey};
 use host::socket::SocketError;
 use host::{Secret, Spawner};
 use rules::passage::Watch;
+use rules::refusal::RefusalCode;
 use session::Dependencies;
 use settings::{ConfinementLevel, Settings};
 
@@ -61,9 +63,13 @@ pub(super) fn open(
     let settings = places.settings()?;
     check_confinement(&settings)?;
     let contract = in_force(reviewed(&settings.agent_server.version)?);
-    let signing_key = SigningKey::load_or_create(&settings.paths.signing_key)
-        .map(Arc::new)
-        .map_err(|error| Failure::new(ExitCode::Failed, "state_unusable", error.to_string()))?;
+    let signing_key =
+        SigningKey::load_or_create(&settings.paths.signing_key).map(Arc::new).map_err(|error| match error {
+            SignError::File(error) => unusable(&error),
+            SignError::NotAKey { .. } | SignError::NoRandomness => {
+                Failure::new(ExitCode::Failed, "state_unusable", error.to_string())
+            }
+        })?;
     let retention_days = settings.events.retention_days;
     let model_key = settings.read_model_key().map_err(|error| places::unusable(&error))?.map(Arc::new);
     let dependencies = Dependencies {
@@ -101,11 +107,11 @@ pub(crate) fn lock(state_dir: &Path) -> Result<FileLock, Failure> {
 pub(super) fn no_door(error: &SocketError) -> Failure {
     match error {
         SocketError::AlreadyRunning { .. } => already_running(error.to_string()),
-        SocketError::Directory(_)
-        | SocketError::NotASocket { .. }
-        | SocketError::PathTooLong { .. }
-        | SocketError::NotFit(_)
-        | SocketError::Io { .. } => Failure::new(ExitCode::Failed, "socket_unusable", error.to_string()),
+        SocketError::Directory(directory) => no_room(directory.io_kind(), "socket_unusable", error.to_string()),
+        SocketError::Io { source, .. } => no_room(Some(source.kind()), "socket_unusable", error.to_string()),
+        SocketError::NotASocket { .. } | SocketError::PathTooLong { .. } | SocketError::NotFit(_) => {
+            Failure::new(ExitCode::Failed, "socket_unusable", error.to_string())
+        }
     }
 }
 
@@ -115,7 +121,20 @@ fn already_running(detail: String) -> Failure {
 }
 
 fn unusable(error: &SecureFsError) -> Failure {
-    Failure::new(ExitCode::Failed, "state_unusable", error.to_string())
+    no_room(error.io_kind(), "state_unusable", error.to_string())
+}
+
+/// A full or read-only file system has a code of its own, whatever could not be written to it.
+fn no_room(kind: Option<ErrorKind>, otherwise: &str, detail: String) -> Failure {
+    match kind {
+        Some(ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => {
+            Failure::new(ExitCode::Blocked, RefusalCode::DiskFull.as_str(), detail)
+        }
+        Some(ErrorKind::ReadOnlyFilesystem) => {
+            Failure::new(ExitCode::Blocked, RefusalCode::RecordsReadOnly.as_str(), detail)
+        }
+        _ => Failure::new(ExitCode::Failed, otherwise, detail),
+    }
 }
 
 fn check_confinement(settings: &Settings) -> Result<(), Failure> {

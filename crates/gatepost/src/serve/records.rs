@@ -24,6 +24,8 @@ pub(super) enum NotOpened {
 
 /// Checks and opens both. **Blocks**, for long after a stop that was not in order.
 pub(super) fn open(state_dir: &Path, signing_key: &Arc<SigningKey>) -> Result<OpenRecords, NotOpened> {
+    // A start that could not record what it does would be half a start.
+    store::check_room(state_dir).map_err(|error| failed(&error))?;
     let check = store::take_clean_mark(state_dir).map_err(|error| failed(&error))?;
     tracing::info!(whole = check == Check::Whole, "the records are checked");
     let notary = Arc::new(Installation(Arc::clone(signing_key)));
@@ -80,7 +82,8 @@ pub(super) fn unreadable(refusal: Refusal) -> NotOpened {
     if refusal.code == RefusalCode::LedgerDamaged {
         return NotOpened::Damaged(finding(refusal.detail));
     }
-    NotOpened::Failed(Failure::new(ExitCode::Failed, refusal.code.as_str(), refusal.detail))
+    let exit = ExitCode::of_refusal(refusal.code.as_str(), refusal.code.http_status());
+    NotOpened::Failed(Failure::new(exit, refusal.code.as_str(), refusal.detail))
 }
 
 /// A ledger or journal that cannot be used for another reason than damage.

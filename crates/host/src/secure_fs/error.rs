@@ -103,6 +103,24 @@ impl SecureFsError {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
 
+    /// What kind of failure the system reported, where it did.
+    #[must_use]
+    pub fn io_kind(&self) -> Option<io::ErrorKind> {
+        match self {
+            Self::Io { source, .. } => Some(source.kind()),
+            Self::WrongMode { .. }
+            | Self::WrongOwner { .. }
+            | Self::Symlink { .. }
+            | Self::NotRegular { .. }
+            | Self::NotDirectory { .. }
+            | Self::SecondName { .. }
+            | Self::TooLarge { .. }
+            | Self::Malformed { .. }
+            | Self::UnsafeAncestor { .. }
+            | Self::NotAbsolute { .. } => None,
+        }
+    }
+
     /// Whether a file that should be new exists.
     #[must_use]
     pub fn is_already_there(&self) -> bool {

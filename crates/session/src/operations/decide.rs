@@ -42,21 +42,22 @@ impl Session {
         if let Err(refusal) = self.record_accept(approval_id, &event_ids).await {
             return receipt.finish(ReceiptState::Rejected, Some(&refusal), Value::Null).await;
         }
-        let evidence = Evidence::Observations { event_ids: event_ids.clone() };
-        if let Err(refusal) = receipt.step_intent("accept", &evidence).await {
-            self.withdraw_accept(&mut receipt, approval_id, &event_ids, &refusal).await?;
-            return Err(refusal);
-        }
         let decision = OpenDecision {
             client_action_id: ask.client_action_id.clone(),
             approval_id: approval_id.to_owned(),
             event_ids: event_ids.clone(),
             server_start_id: server.start_id().to_owned(),
+            not_sent: None,
         };
+        let evidence = Evidence::Observations { event_ids: event_ids.clone() };
+        if let Err(refusal) = receipt.step_intent("accept", &evidence).await {
+            self.take_back_unsent(decision, &refusal).await?;
+            return Err(refusal);
+        }
         {
             let mut state = self.state();
             state.sent.extend(event_ids.iter().cloned());
-            state.open_decisions.push(decision);
+            state.open_decisions.push(decision.clone());
             state.quiet.note_step_call();
         }
         if let Err(error) = server.owned().control().grant(&event_ids).await {
@@ -64,12 +65,12 @@ impl Session {
             tracing::error!(session = self.id().as_str(), %error, "the grant was not acknowledged; the server is ended");
             server.stop().await;
             let reason = Refusal::new(RefusalCode::ServerUnavailable, error.to_string());
-            return self.withdraw_accept(&mut receipt, approval_id, &event_ids, &reason).await;
+            return self.take_back_unsent(decision, &reason).await;
         }
         // After the grant: an interrupt or a close that came before it found nothing to take back.
         if let Err(stopped) = self.check_not_stopped(interrupts) {
             self.take_back(server, &event_ids).await;
-            return self.withdraw_accept(&mut receipt, approval_id, &event_ids, &stopped).await;
+            return self.take_back_unsent(decision, &stopped).await;
         }
         match server.client().accept(grant, self.id()).await {
             Ok(()) => {
@@ -84,7 +85,7 @@ impl Session {
                 self.end_unless_begun(server, &error).await;
                 let answered = error.was_answered();
                 match upstream::failure(&error) {
-                    Failure::NotSent => self.withdraw_accept(&mut receipt, approval_id, &event_ids, &reason).await,
+                    Failure::NotSent => self.take_back_unsent(decision, &reason).await,
                     // The evidence, or its absence once the turn is over, closes the receipt.
                     Failure::Refused | Failure::Unknown => {
                         receipt.step_outcome(StepState::Unknown, Some(&reason)).await?;
@@ -110,30 +111,41 @@ impl Session {
             .await
     }
 
-    /// The accept certainly never left: the actions may be decided again.
-    async fn withdraw_accept(
-        &self,
-        receipt: &mut OpenReceipt,
-        approval_id: &str,
-        event_ids: &[String],
-        reason: &Refusal,
-    ) -> Result<(), Refusal> {
-        let (session_id, id) = (self.id().as_str().to_owned(), approval_id.to_owned());
-        let withdrawn = self
-            .shared()
-            .records
-            .write("withdraw_unsent_accept", move |ledger| ledger.withdraw_unsent_accept(&session_id, &id))
-            .await?;
+    /// The accept certainly never left: the actions may be decided again, once that is recorded. Where it cannot be now, it is
+    /// tried again after each read.
+    async fn take_back_unsent(&self, mut decision: OpenDecision, reason: &Refusal) -> Result<(), Refusal> {
+        decision.not_sent = Some(reason.clone());
         {
             let mut state = self.state();
-            // Another server may have been found meanwhile, and the accept called doubtful: then it stays so.
-            if withdrawn == event_ids.len() {
-                state.sent.retain(|event_id| !event_ids.contains(event_id));
-            }
-            state.open_decisions.retain(|open| open.approval_id != approval_id);
+            state.open_decisions.retain(|open| open.approval_id != decision.approval_id);
+            state.open_decisions.push(decision.clone());
+            state.sent.extend(decision.event_ids.iter().cloned());
             state.quiet.note_step_over();
         }
-        receipt.close_not_sent(reason).await
+        self.withdraw_accept(&decision, reason).await
+    }
+
+    /// Records that an accept never left, and closes its receipt.
+    ///
+    /// # Errors
+    /// `store_failed`; the decision stays open then.
+    pub(crate) async fn withdraw_accept(&self, decision: &OpenDecision, reason: &Refusal) -> Result<(), Refusal> {
+        let records = &self.shared().records;
+        let (session_id, id) = (self.id().as_str().to_owned(), decision.approval_id.clone());
+        let withdrawn = records
+            .write("withdraw_unsent_accept", move |ledger| ledger.withdraw_unsent_accept(&session_id, &id))
+            .await?;
+        // Another server may have been found meanwhile, and the accept called doubtful: then it stays so.
+        if withdrawn == decision.event_ids.len() {
+            self.state().sent.retain(|event_id| !decision.event_ids.contains(event_id));
+        }
+        if let Some(record) = records.receipt(&decision.client_action_id).await?
+            && !record.state.is_final()
+        {
+            OpenReceipt::resume(records, record).close_not_sent(reason).await?;
+        }
+        self.state().open_decisions.retain(|open| open.client_action_id != decision.client_action_id);
+        Ok(())
     }
 
     /// Rejects the batch that was looked at. Needs no lock, generation or session canary: it can only prevent.

@@ -1,5 +1,6 @@
 //! `session.turn.interrupt`: always available, waits for nothing, cancels what has not begun.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rules::evidence::Evidence;
@@ -10,7 +11,7 @@ use store::ReceiptState;
 use super::Ask;
 use crate::records::OpenReceipt;
 use crate::server::VerifiedServer;
-use crate::session::Session;
+use crate::session::{QueuedPrompt, Session};
 
 impl Session {
     pub(crate) async fn interrupt(self: &Arc<Self>, server: &Arc<VerifiedServer>, ask: &Ask) -> Result<(), Refusal> {
@@ -63,21 +64,32 @@ impl Session {
         receipt.finish(ReceiptState::Applied, None, json!({"cancelled_prompts": cancelled})).await
     }
 
-    /// Closes every queued prompt's receipt; says how many there were.
+    /// Closes every queued prompt's receipt; says how many there were. Those whose end cannot be recorded wait on.
     pub(crate) async fn cancel_queue(&self) -> Result<usize, Refusal> {
-        let queued: Vec<_> = self.state().queue.drain(..).collect();
-        let reason = Refusal::new(RefusalCode::Interrupted, "an interrupt came before the prompt was sent");
-        for prompt in &queued {
-            if let Some(record) = self.shared().records.receipt(&prompt.client_action_id).await?
-                && record.state == ReceiptState::Queued
-            {
-                let mut receipt = OpenReceipt::resume(&self.shared().records, record);
-                receipt.finish(ReceiptState::Rejected, Some(&reason), Value::Null).await?;
+        let mut queued: VecDeque<QueuedPrompt> = std::mem::take(&mut self.state().queue);
+        let count = queued.len();
+        while let Some(prompt) = queued.pop_front() {
+            if let Err(refusal) = self.cancel(&prompt).await {
+                queued.push_front(prompt);
+                let mut state = self.state();
+                queued.append(&mut state.queue);
+                state.queue = queued;
+                return Err(refusal);
             }
         }
-        if !queued.is_empty() {
+        if count > 0 {
             self.announce_change();
         }
-        Ok(queued.len())
+        Ok(count)
+    }
+
+    async fn cancel(&self, prompt: &QueuedPrompt) -> Result<(), Refusal> {
+        let Some(record) = self.shared().records.receipt(&prompt.client_action_id).await? else { return Ok(()) };
+        if record.state != ReceiptState::Queued {
+            return Ok(());
+        }
+        let reason = Refusal::new(RefusalCode::Interrupted, "an interrupt came before the prompt was sent");
+        let mut receipt = OpenReceipt::resume(&self.shared().records, record);
+        receipt.finish(ReceiptState::Rejected, Some(&reason), Value::Null).await
     }
 }
