@@ -50,6 +50,7 @@ macro_rules! folders {
                 startup_file!($version, "gatepost_latch.py"),
                 startup_file!($version, "gatepost_history.py"),
                 startup_file!($version, "gatepost_files.py"),
+                startup_file!($version, "gatepost_door.py"),
             ],
         }),*];
     };

@@ -1,6 +1,6 @@
 //! The gatepost program: parses, then carries out `demo`, `serve`, `server`, `doctor`, `audit` and `ledger` itself and hands every other
-//! command to the command line's client. Ahead of all that, under a hidden name, it is the wrapper that confines what
-//! a server starts.
+//! command to the command line's client. Ahead of all that, under hidden names, it is the wrapper that confines what
+//! a server starts, and what tries whether it does.
 //!
 //! A library, so that tests can link the same daemon with a guard taken out. The shipped binary is `main.rs`, which takes
 //! out nothing.
@@ -13,6 +13,7 @@ mod doctor;
 mod ledger;
 mod notary;
 mod places;
+mod probe;
 mod progress;
 mod serve;
 mod server;
@@ -46,7 +47,8 @@ pub fn run(in_force: ContractInForce) -> ExitCode {
 /// The same with a daemon that is watched.
 #[must_use]
 pub fn run_watched(in_force: ContractInForce, watch: &Watch) -> ExitCode {
-    if let Some(code) = confine::run_if_asked(std::env::args_os()) {
+    let hidden = confine::run_if_asked(std::env::args_os()).or_else(|| probe::run_if_asked(std::env::args_os()));
+    if let Some(code) = hidden {
         return code;
     }
     let cli = match cli::parse(std::env::args_os(), &mut stdout(), &mut stderr()) {

@@ -16,6 +16,7 @@
 //! | [`tree`], [`reap`] | ending what a dead process left behind |
 //! | [`listener`], [`memfile`], [`control`] | descriptors to hand to a child |
 //! | [`socket`], [`peer`] | the private Unix socket, and who is at its other end |
+//! | [`abstract_socket`] | sockets without a file, to try the confinement with |
 
 pub mod child;
 pub mod confine;
@@ -32,6 +33,7 @@ pub mod spawn;
 #[cfg(target_os = "linux")]
 #[path = "linux"]
 mod platform {
+    pub mod abstract_socket;
     pub(crate) mod ancestry;
     pub(crate) mod below;
     pub(crate) mod child_setup;
@@ -50,6 +52,7 @@ mod platform {
 #[cfg(not(target_os = "linux"))]
 #[path = "macos"]
 mod platform {
+    pub mod abstract_socket;
     pub(crate) mod child_setup;
     pub(crate) mod confine;
     pub mod hygiene;
@@ -66,7 +69,7 @@ mod platform {
     }
 }
 
-pub use platform::{hygiene, kernel, memfile, peer, reap, tree};
+pub use platform::{abstract_socket, hygiene, kernel, memfile, peer, reap, tree};
 
 pub use child::{ChildProcess, ExitStatus, Signal};
 pub use secret::Secret;

@@ -5,12 +5,14 @@
 
 mod calls;
 mod files;
+mod level;
 mod plan;
 #[cfg(test)]
 mod tests;
 
 pub use calls::{CallPolicy, CallRule, Comparison, Condition, Errno, Test, Value};
 pub use files::{Access, FilePolicy, FileRule, Grant, Links};
+pub use level::{Level, Outcome, Probe, Reached};
 pub use plan::{MAX_PLAN_BYTES, Plan, PlanFaults};
 
 const SECCOMP: &str = include_str!("../../../config/confinement/seccomp.json");

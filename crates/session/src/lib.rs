@@ -10,6 +10,7 @@ mod audit;
 mod bind;
 mod changes;
 mod clock;
+mod confinement;
 mod cursor;
 mod events;
 mod evidence;
@@ -38,6 +39,6 @@ mod upstream;
 pub mod view;
 mod workspace;
 
+pub use confinement::not_proved_yet;
 pub use shared::{Dependencies, OpenRecords};
-pub use status::confinement_missing;
 pub use supervisor::{Supervisor, owner};

@@ -18,8 +18,6 @@ use crate::view::{
 
 /// How long a snapshot may be shown without asking again.
 const SNAPSHOT_VALID_MS: i64 = 10_000;
-/// The level of confinement until it is proved to be more.
-pub(crate) const CONFINEMENT_LEVEL: &str = "weak";
 
 /// The batch that waits for a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -202,7 +200,7 @@ impl Session {
             ("queued_prompts", json!(state.queue.len())),
             ("quiet", json!(state.quiet.is_quiet() && state.status != ExecutionStatus::Running)),
             ("event_stream", json!(link_word(self.frames().link()))),
-            ("confinement_level", json!(CONFINEMENT_LEVEL)),
+            ("confinement_level", json!(state.server.as_ref().map(|server| server.confinement().level.as_str()))),
         ];
         let observed_at_ms = state.observed_at_ms;
         SessionSnapshot {
@@ -280,10 +278,10 @@ impl Session {
             holds_secret: shown.iter().any(|action| action.holds_secret),
             actions: shown.into_iter().map(pending_action).collect(),
             complete,
-            confinement_level: CONFINEMENT_LEVEL.to_owned(),
+            confinement_level: server.confinement().level.as_str().to_owned(),
             named_files: Vec::new(),
             background_processes: Vec::new(),
-            notes: notes(),
+            notes: notes().into_iter().chain(server.confinement().missing.iter().cloned()).collect(),
         })
     }
 

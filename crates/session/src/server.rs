@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use agent_contract::{Client, Contract, EventId, ProfileName, SetupClient};
 use host::Secret;
 use process::install::Installed;
-use process::launch::{ExitReport, LaunchSpec, OwnedServer, Program, StopReport};
+use process::launch::{Confining, ExitReport, LaunchSpec, OwnedServer, Program, StopReport};
 use rules::canary::{CanaryId, CanaryResult, CanaryScope};
+use rules::confinement::Reached;
 use rules::redact::Redactor;
 use rules::refusal::{Refusal, RefusalCode};
 use tokio::sync::watch;
@@ -17,7 +18,7 @@ use tokio::sync::watch;
 use crate::clock;
 use crate::profile::{Provider, ReviewedProfile};
 use crate::shared::Shared;
-use crate::{profile, server_canaries, workspace};
+use crate::{confinement, profile, server_canaries, workspace};
 
 /// Bytes of randomness in a session key.
 const SESSION_KEY_BYTES: usize = 32;
@@ -43,6 +44,7 @@ pub(crate) struct VerifiedServer {
     profile: ReviewedProfile,
     provider: Provider,
     redactor: Arc<Redactor>,
+    confinement: Reached,
     canaries: Mutex<ReadCanaries>,
     exited: watch::Receiver<Option<ExitReport>>,
     /// Its end is wanted: nobody puts sessions back for it.
@@ -76,6 +78,11 @@ impl VerifiedServer {
     /// Knows every live secret, this start's session key too.
     pub(crate) fn redactor(&self) -> &Redactor {
         &self.redactor
+    }
+
+    /// How well what it starts is confined, as one of these processes showed at its start.
+    pub(crate) fn confinement(&self) -> &Reached {
+        &self.confinement
     }
 
     /// Random for each start.
@@ -204,6 +211,7 @@ pub(crate) async fn start(shared: &Shared, directory: &Path) -> Result<VerifiedS
                 profile: proved.profile,
                 provider: proved.provider,
                 redactor,
+                confinement: proved.confinement,
                 canaries: Mutex::new(ReadCanaries { results, read_at_ms: clock::steady_ms() }),
                 exited,
                 asked_to_end: AtomicBool::new(false),
@@ -221,6 +229,7 @@ struct Proved {
     client: Client,
     profile: ReviewedProfile,
     provider: Provider,
+    confinement: Reached,
     canaries: Vec<CanaryResult>,
 }
 
@@ -237,11 +246,16 @@ async fn prove(
     if let Err(refusal) = rules::canary::passed(&canaries, &[CanaryScope::Server]) {
         return Err(FailedStart::launched(refusal, canaries));
     }
+    let confinement = confinement::prove(shared, owned).await;
+    shared.set_confinement(confinement.clone());
+    if let Err(refusal) = confinement::check(shared, &confinement) {
+        return Err(FailedStart::launched(refusal, canaries));
+    }
     let setup = SetupClient::new(shared.contract, owned.port(), Arc::clone(session_key));
     match profile::set_up(shared, &setup).await {
         Ok(profile) => {
             tracing::info!(workspace = %directory.display(), pid = owned.pid(), "the server is proved and ready");
-            Ok(Proved { client, profile, provider: Provider::new(setup), canaries })
+            Ok(Proved { client, profile, provider: Provider::new(setup), confinement, canaries })
         }
         Err(refusal) => Err(FailedStart::launched(refusal, canaries)),
     }
@@ -296,6 +310,11 @@ async fn launch(
         secret_key: Arc::clone(&shared.secret_key),
         redactor: Arc::clone(redactor),
         start_timeout: Duration::from_secs(shared.settings.agent_server.start_timeout_s),
+        confining: shared.wrapper.clone().map(|wrapper| Confining {
+            wrapper,
+            workspace: directory.to_path_buf(),
+            owner_home: shared.home.clone(),
+        }),
     };
     process::launch::launch(&shared.spawner, spec)
         .await

@@ -68,6 +68,7 @@ async fn startup(contract: &Contract, owned: &OwnedServer) -> Vec<CanaryResult> 
         contract: contract.version().to_owned(),
         pid: inspection.pid,
         latch: inspection.latch,
+        door: owned.is_confining().then_some(inspection.door),
         dumpable: Some(i64::from(inspection.dumpable)),
         ambient_plugins: if inspection.ambient_plugins_dropped { "dropped" } else { "loaded" }.to_owned(),
     };

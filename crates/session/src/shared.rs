@@ -7,10 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use agent_contract::Contract;
 use host::sign::SigningKey;
 use host::{Secret, Spawner};
+use rules::confinement::Reached;
 use rules::passage::Watch;
 use rules::redact::Redactor;
 use settings::Settings;
 
+use crate::confinement::not_proved_yet;
 use crate::records::Records;
 use crate::room::Room;
 use crate::session::Session;
@@ -35,6 +37,10 @@ pub struct Dependencies {
     pub signing_key: Arc<SigningKey>,
     /// PATH of servers and of the agent's commands.
     pub path: std::ffi::OsString,
+    /// The program that confines what servers start: gatepost itself. `None` where the kernel cannot confine it.
+    pub wrapper: Option<PathBuf>,
+    /// The owner's home.
+    pub home: PathBuf,
     /// Version of gatepost.
     pub version: &'static str,
     /// Who watches writes and calls: nobody, but in tests.
@@ -65,8 +71,12 @@ pub(crate) struct Shared {
     pub(crate) model_key: Option<Arc<Secret>>,
     pub(crate) signing_key: Arc<SigningKey>,
     pub(crate) path: std::ffi::OsString,
+    pub(crate) wrapper: Option<PathBuf>,
+    pub(crate) home: PathBuf,
     pub(crate) version: &'static str,
     pub(crate) watch: Watch,
+    /// What the newest server's confinement came to.
+    confinement: Mutex<Reached>,
     sessions: Mutex<BTreeMap<String, Arc<Session>>>,
     /// Of every conversation with an operation under way, or a session.
     operation_locks: Mutex<BTreeMap<String, Weak<OperationLock>>>,
@@ -109,6 +119,15 @@ impl Shared {
         lock
     }
 
+    /// How well the agent's processes are confined, as the newest server showed.
+    pub(crate) fn confinement(&self) -> Reached {
+        self.confinement.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set_confinement(&self, reached: Reached) {
+        *self.confinement.lock().unwrap_or_else(PoisonError::into_inner) = reached;
+    }
+
     pub(crate) fn new(from: Dependencies, records: OpenRecords) -> Self {
         Self {
             records: Records::new(
@@ -127,8 +146,11 @@ impl Shared {
             model_key: from.model_key,
             signing_key: from.signing_key,
             path: from.path,
+            wrapper: from.wrapper,
+            home: from.home,
             version: from.version,
             watch: from.watch,
+            confinement: Mutex::new(not_proved_yet()),
             sessions: Mutex::new(BTreeMap::new()),
             operation_locks: Mutex::new(BTreeMap::new()),
         }

@@ -1,9 +1,7 @@
 //! One look at everything, and what is wrong with it.
 
 use rules::refusal::{Refusal, RefusalCode};
-use settings::ConfinementLevel;
 
-use crate::offer::CONFINEMENT_LEVEL;
 use crate::server::managed;
 use crate::supervisor::Supervisor;
 use crate::view::{Finding, ProbeView, SetupAction, StatusView};
@@ -23,6 +21,7 @@ impl Supervisor {
             (true, _) => "blocked",
             (false, true) => "degraded",
         };
+        let confinement = self.shared().confinement();
         StatusView {
             state: state.to_owned(),
             gatepost_version: self.shared().version.to_owned(),
@@ -31,8 +30,8 @@ impl Supervisor {
             installed,
             servers,
             sessions,
-            confinement_level: CONFINEMENT_LEVEL.to_owned(),
-            confinement_missing: confinement_missing(),
+            confinement_level: confinement.level.as_str().to_owned(),
+            confinement_missing: confinement.missing,
             findings,
             notes: self.shared().notes.clone(),
         }
@@ -84,13 +83,6 @@ impl Supervisor {
                 remedy: format!("add [model] to {}", self.shared().settings.paths.config_file.display()),
             });
         }
-        if self.shared().settings.confinement.level > ConfinementLevel::Weak {
-            findings.push(Finding {
-                code: RefusalCode::ConfinementTooWeak,
-                detail: format!("the proved confinement is {CONFINEMENT_LEVEL}"),
-                remedy: "set [confinement] level = \"weak\"".to_owned(),
-            });
-        }
         for root in self.shared().settings.workspaces.resolve() {
             if let Err(refusal) = root.resolved {
                 findings.push(Finding {
@@ -102,15 +94,4 @@ impl Supervisor {
         }
         findings
     }
-}
-
-/// What the level of confinement lacks, in words.
-#[must_use]
-pub fn confinement_missing() -> Vec<String> {
-    [
-        "The agent's processes are not confined: they run as this user, and can read its files and reach its sockets.",
-        "An approved command that looks for gatepost's owner token can find it in the state directory.",
-    ]
-    .map(str::to_owned)
-    .into()
 }

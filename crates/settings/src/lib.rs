@@ -21,4 +21,4 @@ pub use load::{MAX_CONFIG_BYTES, Settings};
 pub use model::{ApiKey, DEFAULT_TOOLS, MAX_MODEL_KEY_BYTES, Model, ModelSource, SUB_AGENT_TOOLS};
 pub use paths::{Paths, Sources};
 pub use report::Mistake;
-pub use sections::{AgentServer, Approval, Confinement, ConfinementLevel, DEFAULT_VERSION, Events, Root, Workspaces};
+pub use sections::{AgentServer, Approval, Confinement, DEFAULT_VERSION, Events, Root, Workspaces};

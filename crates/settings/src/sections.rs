@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rules::confinement::Level;
 use rules::refusal::{Refusal, RefusalCode};
 
 use crate::document::Section;
@@ -116,46 +117,21 @@ impl Approval {
     }
 }
 
-/// How well the agent's processes are confined; a later one is stronger.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ConfinementLevel {
-    /// Nothing of it is proved.
-    Weak,
-    /// A part of it is proved.
-    Partial,
-    /// All of it is proved.
-    Full,
-}
-
-impl ConfinementLevel {
-    /// The word of the configuration.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Weak => "weak",
-            Self::Partial => "partial",
-            Self::Full => "full",
-        }
-    }
-
-    fn parse(word: &str) -> Result<Self, String> {
-        [Self::Weak, Self::Partial, Self::Full]
-            .into_iter()
-            .find(|level| level.as_str() == word)
-            .ok_or_else(|| "\"full\", \"partial\" or \"weak\"".to_owned())
-    }
-}
-
 /// `[confinement]`: the least that is accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Confinement {
     /// Least accepted level: what is proved is compared with it, and less is refused.
-    pub level: ConfinementLevel,
+    pub level: Level,
+}
+
+fn parse_level(word: &str) -> Result<Level, String> {
+    let named = Level::ALL.into_iter().find(|level| level.as_str() == word);
+    named.ok_or_else(|| "\"full\", \"partial\" or \"weak\"".to_owned())
 }
 
 impl Confinement {
     pub(crate) fn read(section: &Section<'_>, report: &mut Report<'_>) -> Self {
-        Self { level: section.text(report, "level", ConfinementLevel::parse).unwrap_or(ConfinementLevel::Weak) }
+        Self { level: section.text(report, "level", parse_level).unwrap_or(Level::Weak) }
     }
 }
 

@@ -4,7 +4,8 @@ Looks for texts that look like a key (64 hexadecimal digits) wherever this user 
 it found as the server's key. Writes what it learned as JSON, keys by their SHA-256 only, so that the search itself
 puts no key into a file.
 
-Arguments: the file to write, then directories to search.
+Arguments: the file to write, the file of the model's key, then directories to search; the first is the daemon's state
+directory.
 """
 
 import ctypes
@@ -160,14 +161,16 @@ def ways_into(pid):
 
 
 def start_decoy():
-    """A process of this user whose memory alone holds something that looks like a key: the search must find it."""
+    """A process of the agent's own with something that looks like a key in its environment, and another in its memory
+    alone: the search must find both."""
     program = (
         "import hashlib, time\n"
         "key = hashlib.sha256(b'decoy in memory').hexdigest()\n"
         "print('ready', flush=True)\n"
         "time.sleep(120)\n"
     )
-    decoy = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
+    environment = {**os.environ, "DECOY": digest("decoy in an environment")}
+    decoy = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, env=environment)
     decoy.stdout.readline()
     return decoy
 
@@ -222,16 +225,13 @@ def try_as_server_key(port):
     return taken, tried
 
 
-def ask_the_daemon(socket_path, token):
-    """What a request with a token from here gets from the daemon's own socket: the bytes of the answer, if any."""
+def ask_the_daemon(socket_path):
+    """What a request from here gets from the daemon's own socket: the bytes of the answer, if any."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(10)
         try:
             connection.connect(socket_path)
-            connection.sendall(
-                b"GET /v1/status HTTP/1.1\r\nHost: gatepost\r\nConnection: close\r\n"
-                b"Authorization: Bearer " + token.encode() + b"\r\n\r\n"
-            )
+            connection.sendall(b"GET /v1/healthz HTTP/1.1\r\nHost: gatepost\r\nConnection: close\r\n\r\n")
             return len(connection.recv(4096))
         except (ConnectionError, BrokenPipeError):
             return 0
@@ -249,7 +249,7 @@ def digest(text):
 
 
 def main():
-    output, directories = sys.argv[1], sys.argv[2:]
+    output, model_key, directories = sys.argv[1], sys.argv[2], sys.argv[3:]
     threading.Thread(target=keep_talking, daemon=True).start()
     state = directories[0]
     server, daemon = server_and_daemon()
@@ -265,8 +265,7 @@ def main():
         decoy.wait()
     files = search_files(directories)
     taken, tried = try_as_server_key(port)
-    with open(os.path.join(state, "owner.token")) as file:
-        token = file.read().strip()
+    key_files = [os.path.join(state, "owner.token"), os.path.join(state, "secret.key"), model_key]
     report = {
         "user": os.getuid(),
         "server": server,
@@ -275,10 +274,12 @@ def main():
         "own_environment": own,
         "processes": processes,
         "files": files,
+        "key_files": {path: attempt(lambda: read_whole(path, "file")) for path in key_files},
+        "state_directory": attempt(lambda: os.listdir(state)),
         "found": {digest(key): sorted(places) for key, places in found.items()},
         "taken_by_server": taken,
         "tried": tried,
-        "answer_bytes_of_daemon": ask_the_daemon(os.path.join(state, "run", "gatepost.sock"), token),
+        "answer_bytes_of_daemon": ask_the_daemon(os.path.join(state, "run", "gatepost.sock")),
     }
     with open(output + ".part", "w") as file:
         json.dump(report, file)

@@ -6,6 +6,7 @@ Control protocol: one JSON object a line, both ways.
   in   {"id": n, "revoke": [event ids]}   -> {"id": n, "revoked": count}   of those that were not used
   in   {"id": n, "settled": conversation} -> {"id": n, "settled": true | false}   no run of it is under way or ending
   in   {"id": n, "inspect": true}         -> {"id": n, "inspect": {...}}
+  in   {"id": n, "probe": targets}        -> {"id": n, "probe": text}   what a process said that tried the confinement
   out  {"held": {"conversation_id", "event_ids"}}   an action without a grant was stopped
 End of file on the control descriptor means the daemon is gone: the process ends.
 """
@@ -22,9 +23,10 @@ MAX_LINE_BYTES = 1 << 20
 class Control:
     """The daemon's private channel: grants come in, reports go out."""
 
-    def __init__(self, number, inspect):
+    def __init__(self, number, inspect, probe):
         self._socket = socket.socket(fileno=number)
         self._inspect = inspect
+        self._probe = probe
         self._write_lock = threading.Lock()
         self._grants = set()
         self._grant_lock = threading.Lock()
@@ -84,6 +86,8 @@ class Control:
             reply["settled"] = self._settled(request["settled"])
         elif request.get("inspect"):
             reply["inspect"] = self._inspect()
+        elif "probe" in request:
+            reply["probe"] = self._probe(request["probe"])
         else:
             reply["error"] = "unknown request"
         self.send(reply)

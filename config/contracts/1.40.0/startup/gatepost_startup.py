@@ -9,6 +9,11 @@ The environment names the descriptors, not their content:
   GATEPOST_CONTROL_FD  one end of a Unix socket pair; the daemon holds the other
   GATEPOST_NONCE       a random word that the announcement repeats
   OPENHANDS_AGENT_SERVER_CONFIG_PATH=/dev/fd/N  the configuration, an unlinked file
+and, where what this process starts is confined:
+  GATEPOST_WRAPPER     the program that confines itself and becomes another
+  GATEPOST_PLAN_FD     the plan that it reads, an unlinked file
+  GATEPOST_DOMAIN_FD   rules of the kernel's, for a thread of this process
+  GATEPOST_AGENT_HOME  HOME of what this process starts
 """
 
 import os
@@ -17,6 +22,14 @@ import sys
 import threading
 
 from gatepost_control import Control
+from gatepost_door import (
+    confine_tools,
+    is_only_door,
+    probe,
+    refuse_other_ways,
+    route_children,
+    withhold_from_terminals,
+)
 from gatepost_files import keep_files_whole
 from gatepost_history import keep_waiting_calls
 from gatepost_latch import install_latch, is_installed
@@ -36,6 +49,7 @@ from gatepost_reviewed import (
 )
 
 CONTRACT = "1.40.0"
+MEASURES = ["listener", "dumpable", "listeners_refused", "ambient_plugins_dropped", "latch", "routes"]
 
 
 def inspect_process(nonce):
@@ -46,6 +60,7 @@ def inspect_process(nonce):
         "dumpable": is_dumpable(),
         "listeners": listening_sockets(),
         "latch": is_installed(),
+        "door": is_only_door(),
         "ambient_plugins": "dropped" if workspace_content_dropped() else "loaded",
     }
 
@@ -76,6 +91,13 @@ def main():
     nonce = os.environ.pop("GATEPOST_NONCE")
     listen_number = take_descriptor("GATEPOST_LISTEN_FD")
     control_number = take_descriptor("GATEPOST_CONTROL_FD")
+    wrapper = None
+    confining = "GATEPOST_WRAPPER" in os.environ
+    if confining:
+        plan_number = take_descriptor("GATEPOST_PLAN_FD")
+        domain_number = take_descriptor("GATEPOST_DOMAIN_FD")
+        wrapper = os.fsencode(os.environ.pop("GATEPOST_WRAPPER"))
+        agent_home = os.fsencode(os.environ.pop("GATEPOST_AGENT_HOME"))
     config_number = None
     path = os.environ.get("OPENHANDS_AGENT_SERVER_CONFIG_PATH", "")
     if path.startswith("/dev/fd/"):
@@ -83,10 +105,16 @@ def main():
         os.set_inheritable(config_number, False)
 
     forbid_dumps()
+    if confining:
+        route_children(wrapper, plan_number, agent_home)
+        refuse_other_ways()
     listener = socket.socket(fileno=listen_number)
-    control = Control(control_number, lambda: inspect_process(nonce))
+    control = Control(control_number, lambda: inspect_process(nonce), lambda targets: probe(wrapper, targets))
     refuse_other_listeners(listen_number)
     serve_on(listener, config_number)
+    if confining:
+        confine_tools(domain_number)
+        withhold_from_terminals(agent_home)
     drop_workspace_content()
     only_reviewed_conversations()
     install_latch(control)
@@ -98,7 +126,7 @@ def main():
                 "nonce": nonce,
                 "pid": os.getpid(),
                 "contract": CONTRACT,
-                "measures": ["listener", "dumpable", "listeners_refused", "ambient_plugins_dropped", "latch", "routes"],
+                "measures": MEASURES + (["door"] if confining else []),
             }
         }
     )

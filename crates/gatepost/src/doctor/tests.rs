@@ -145,7 +145,6 @@ fn a_failed_check_ends_with_four_and_every_finding() {
     for (check, wanted) in [
         ("agent_server", "failed"),
         ("daemon", "warning"),
-        ("confinement", "warning"),
         ("configuration", "ok"),
         ("model", "ok"),
         ("model_key", "ok"),
@@ -155,7 +154,10 @@ fn a_failed_check_ends_with_four_and_every_finding() {
     ] {
         assert_eq!(state(check), Some(json!(wanted)), "{check} in {object}");
     }
-    for check in ["kernel", "user", "tmux", "git", "uv", "python", "landlock", "user_namespaces", "bubblewrap"] {
+    // What they say depends on the machine.
+    for check in
+        ["kernel", "user", "tmux", "git", "uv", "python", "confinement", "landlock", "user_namespaces", "bubblewrap"]
+    {
         assert!(state(check).is_some(), "{check} in {object}");
     }
     assert!(!object.to_string().contains(OWNER_TOKEN) && !object.to_string().contains(MODEL_KEY));

@@ -12,7 +12,7 @@ use session::view::{
 };
 use session::{OpenRecords, Supervisor};
 
-use super::open::{PROVED, VERSION};
+use super::open::VERSION;
 
 /// The daemon as clients meet it. Cheap to clone.
 #[derive(Clone)]
@@ -116,6 +116,7 @@ impl Backend for Front {
         if let Some(begun) = self.begun() {
             return begun.supervisor.status().await;
         }
+        let confinement = session::not_proved_yet();
         StatusView {
             state: self.state().to_owned(),
             gatepost_version: VERSION.to_owned(),
@@ -124,8 +125,8 @@ impl Backend for Front {
             installed: None,
             servers: Vec::new(),
             sessions: Vec::new(),
-            confinement_level: PROVED.as_str().to_owned(),
-            confinement_missing: session::confinement_missing(),
+            confinement_level: confinement.level.as_str().to_owned(),
+            confinement_missing: confinement.missing,
             findings: vec![self.finding()],
             notes: Vec::new(),
         }

@@ -26,7 +26,7 @@ use front::{Begun, Front};
 use open::Opened;
 use records::NotOpened;
 
-pub(crate) use open::{PROVED, VERSION, lock, lock_path};
+pub(crate) use open::{VERSION, lock, lock_path};
 
 /// How long every server may take to end, beyond which they are killed.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(60);

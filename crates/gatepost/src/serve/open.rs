@@ -16,7 +16,6 @@ use host::{Secret, Spawner};
 use rules::passage::Watch;
 use rules::refusal::RefusalCode;
 use session::Dependencies;
-use settings::{ConfinementLevel, Settings};
 
 use super::door::Door;
 use super::system;
@@ -26,8 +25,6 @@ use crate::server::reviewed;
 
 /// Version of gatepost.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// The level of confinement that is proved.
-pub(crate) const PROVED: ConfinementLevel = ConfinementLevel::Weak;
 /// Random bytes of the key of what servers store, and of the owner's token.
 const KEY_BYTES: usize = 32;
 /// Keeps two daemons off one state, whatever sockets they have.
@@ -61,7 +58,6 @@ pub(super) fn open(
         None => Door::bind(&places.paths.socket).map_err(|error| no_door(&error))?,
     };
     let settings = places.settings()?;
-    check_confinement(&settings)?;
     let contract = in_force(reviewed(&settings.agent_server.version)?);
     let signing_key =
         SigningKey::load_or_create(&settings.paths.signing_key).map(Arc::new).map_err(|error| match error {
@@ -81,6 +77,8 @@ pub(super) fn open(
         model_key,
         signing_key,
         path: search_path(std::env::var_os("PATH")),
+        wrapper: wrapper()?,
+        home: places.sources.home.clone(),
         version: VERSION,
         watch: watch.clone(),
         settings,
@@ -137,23 +135,18 @@ fn no_room(kind: Option<ErrorKind>, otherwise: &str, detail: String) -> Failure 
     }
 }
 
-fn check_confinement(settings: &Settings) -> Result<(), Failure> {
-    let wanted = settings.confinement.level;
-    if wanted <= PROVED {
-        return Ok(());
-    }
-    let (wanted, proved) = (wanted.as_str(), PROVED.as_str());
-    let detail = format!("the configuration accepts no confinement below {wanted:?}, and only {proved:?} is proved");
-    let hint = format!("set [confinement] level = {proved:?} to go on with what is proved");
-    Err(Failure::new(ExitCode::Blocked, "confinement_too_weak", detail).hint(hint))
-}
-
 fn secret(path: &Path) -> Result<Arc<Secret>, Failure> {
     secure_fs::load_or_create_secret(path, KEY_BYTES).map(Arc::new).map_err(|error| unusable(&error))
 }
 
 fn install_dir(args: &ServeArgs, state_dir: &Path) -> Result<PathBuf, Failure> {
     args.install_dir.as_deref().map_or_else(|| Ok(state_dir.to_path_buf()), places::absolute)
+}
+
+/// This very program, where the kernel can confine what it starts.
+fn wrapper() -> Result<Option<PathBuf>, Failure> {
+    let own = std::env::current_exe().map_err(|error| system("this program's own file cannot be found", &error))?;
+    Ok(host::kernel::landlock_abi().map(|_| own))
 }
 
 /// PATH of the servers and of the agent's commands: absolute directories only, for what the others mean depends on where a

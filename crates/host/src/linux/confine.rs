@@ -6,6 +6,9 @@ mod execution;
 mod files;
 mod filters;
 
+use std::io;
+use std::os::fd::OwnedFd;
+
 use landlock::RulesetCreated;
 use rustix::thread::set_no_new_privs;
 use seccompiler::BpfProgram;
@@ -35,6 +38,15 @@ impl Confinement {
     #[must_use]
     pub fn missing(&self) -> &[Missing] {
         &self.missing
+    }
+
+    /// The file rules alone, with nothing given up: a thread that restricts itself to them must have given up new
+    /// privileges before. They may be used any number of times.
+    ///
+    /// # Errors
+    /// When the kernel made no rules.
+    pub fn into_domain(self) -> io::Result<OwnedFd> {
+        Option::<OwnedFd>::from(self.domain).ok_or_else(|| io::Error::other("the kernel made no file rules"))
     }
 
     /// Gives everything up, for the calling thread and whatever it will start or execute. To be called in a process with

@@ -18,6 +18,20 @@ pub fn harden_self() -> io::Result<()> {
     Ok(())
 }
 
+/// Whether this process gains no privileges by executing programs.
+///
+/// # Errors
+/// When the kernel does not say.
+pub fn has_no_new_privileges() -> io::Result<bool> {
+    rustix::thread::no_new_privs().map_err(io::Error::from)
+}
+
+/// Whether this process is root, whom little of what is built here stops.
+#[must_use]
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
 /// Makes the calling process the one that orphans of its tree fall to (`PR_SET_CHILD_SUBREAPER`). The daemon calls it
 /// before its first child: [`crate::tree`] and [`crate::peer`] rely on it.
 ///

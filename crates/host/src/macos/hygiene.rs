@@ -13,6 +13,20 @@ pub fn harden_self() -> io::Result<()> {
     Ok(())
 }
 
+/// Whether this process gains no privileges by executing programs.
+///
+/// # Errors
+/// When the kernel does not say.
+pub fn has_no_new_privileges() -> io::Result<bool> {
+    Err(super::unsupported("giving up new privileges"))
+}
+
+/// Whether this process is root, whom little of what is built here stops.
+#[must_use]
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
 /// macOS has no subreaper: orphans fall to launchd.
 ///
 /// # Errors

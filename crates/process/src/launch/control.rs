@@ -1,6 +1,6 @@
 //! The private channel into the server: grants go in, reports come out, one JSON object a line.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
@@ -8,6 +8,7 @@ use std::os::unix::net::UnixStream as StdUnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use rules::confinement::{Outcome, Probe};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -15,6 +16,8 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{broadcast, oneshot};
 use tokio::task::AbortHandle;
+
+use super::confining::ProbeTargets;
 
 /// One line, either way.
 const MAX_LINE_BYTES: usize = 1024 * 1024;
@@ -24,6 +27,8 @@ const MAX_PENDING: usize = 64;
 const HELD_BEHIND: usize = 64;
 /// One request, with its answer.
 const REQUEST_LIMIT_MS: u64 = 5_000;
+/// One trial of the confinement: a process is started for it.
+const PROBE_LIMIT_MS: u64 = 30_000;
 
 /// Why a request on the control channel has no answer.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -87,6 +92,8 @@ pub struct Inspection {
     pub listeners: Vec<Listener>,
     /// The latch stands before every way to run an action.
     pub latch: bool,
+    /// Every process that it starts goes through the wrapper, and tools within it through a confined thread.
+    pub door: bool,
     /// Plugins, hooks, agent definitions and skill commands of the workspace are not loaded.
     pub ambient_plugins_dropped: bool,
 }
@@ -106,6 +113,8 @@ struct RawInspection {
     dumpable: i64,
     listeners: Vec<Listener>,
     latch: bool,
+    #[serde(default)]
+    door: bool,
     ambient_plugins: String,
 }
 
@@ -248,7 +257,24 @@ impl Control {
             dumpable: raw.dumpable != 0,
             listeners: raw.listeners,
             latch: raw.latch,
+            door: raw.door,
             ambient_plugins_dropped: raw.ambient_plugins == "dropped",
+        })
+    }
+
+    /// What a process of the agent's can still do, tried by one that the server starts now.
+    ///
+    /// # Errors
+    /// As [`ControlError`] says; also when the process says nothing that is understood.
+    pub async fn probe(&self, targets: &ProbeTargets) -> Result<BTreeMap<Probe, Outcome>, ControlError> {
+        let targets = serde_json::to_string(targets).map_err(|error| ControlError::Refused(error.to_string()))?;
+        let answer = self.request_within(PROBE_LIMIT_MS, |id| json!({"id": id, "probe": targets})).await?;
+        let said = answer.get("probe").and_then(Value::as_str).ok_or_else(|| refused(&answer))?;
+        serde_json::from_str(said).map_err(|_| {
+            ControlError::Refused(format!(
+                "the process that tries it said: {}",
+                said.chars().take(200).collect::<String>()
+            ))
         })
     }
 
@@ -259,6 +285,10 @@ impl Control {
     }
 
     async fn request(&self, message: impl FnOnce(u64) -> Value) -> Result<Value, ControlError> {
+        self.request_within(REQUEST_LIMIT_MS, message).await
+    }
+
+    async fn request_within(&self, limit_ms: u64, message: impl FnOnce(u64) -> Value) -> Result<Value, ControlError> {
         let board = &self.shared.board;
         let (id, answer) = board.register()?;
         let _registered = Registered(board, id);
@@ -271,10 +301,8 @@ impl Control {
             self.write(&line).await?;
             answer.await.map_err(|_| board.why_closed())
         };
-        let limit = Duration::from_millis(REQUEST_LIMIT_MS);
-        tokio::time::timeout(limit, exchange)
-            .await
-            .unwrap_or(Err(ControlError::TimedOut { limit_ms: REQUEST_LIMIT_MS }))
+        let limit = Duration::from_millis(limit_ms);
+        tokio::time::timeout(limit, exchange).await.unwrap_or(Err(ControlError::TimedOut { limit_ms }))
     }
 
     async fn write(&self, line: &[u8]) -> Result<(), ControlError> {

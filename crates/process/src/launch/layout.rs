@@ -38,6 +38,7 @@ pub(crate) fn bindings_dir(state_dir: &Path) -> PathBuf {
 pub(crate) struct Layout {
     pub(crate) data: PathBuf,
     pub(crate) home: PathBuf,
+    pub(crate) agent_home: PathBuf,
     pub(crate) persistence: PathBuf,
     pub(crate) cwd: PathBuf,
     pub(crate) conversations: PathBuf,
@@ -85,6 +86,7 @@ impl Layout {
     fn plan(data: &Path) -> Self {
         let home = Self::home_in(data);
         Self {
+            agent_home: Self::agent_home_in(data),
             persistence: home.join(".openhands"),
             cwd: data.join("cwd"),
             conversations: data.join("conversations"),
@@ -99,9 +101,19 @@ impl Layout {
         }
     }
 
-    /// The private HOME in a data directory.
-    pub(crate) fn home_in(data: &Path) -> PathBuf {
+    /// The server's private HOME in a data directory.
+    fn home_in(data: &Path) -> PathBuf {
         data.join("home")
+    }
+
+    /// HOME of what the server starts: it may write there, and the server reads nothing of it.
+    fn agent_home_in(data: &Path) -> PathBuf {
+        data.join("agent-home")
+    }
+
+    /// What a process of a data directory's server has as HOME.
+    pub(crate) fn homes_in(data: &Path) -> [PathBuf; 2] {
+        [Self::home_in(data), Self::agent_home_in(data)]
     }
 
     /// Remove what an earlier server left that should have ended with it. The data directory's lock is held by the caller.
@@ -113,6 +125,7 @@ impl Layout {
     fn make_directories(&self, startup: &[(String, String)]) -> Result<(), LaunchError> {
         for directory in [
             &self.home,
+            &self.agent_home,
             &self.persistence,
             &self.cwd,
             &self.conversations,

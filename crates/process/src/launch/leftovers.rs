@@ -37,7 +37,7 @@ pub fn end_leftovers(state_dir: &Path) -> usize {
     let held: Vec<(PathBuf, FileLock)> =
         data_dirs.into_iter().filter_map(|data| Some((data.clone(), lock(&data)?))).collect();
     let recorded: Result<usize, Vec<u32>> = held.iter().map(|(data, _)| predecessor::end(data)).sum();
-    let homes: Vec<PathBuf> = held.iter().map(|(data, _)| Layout::home_in(data)).collect();
+    let homes: Vec<PathBuf> = held.iter().flat_map(|(data, _)| Layout::homes_in(data)).collect();
     let ended = match recorded.and_then(|servers| Ok(servers + end_of_bindings(&homes)?)) {
         Ok(ended) => ended,
         Err(left) => {

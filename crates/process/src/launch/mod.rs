@@ -1,5 +1,6 @@
 //! Starting the Agent Server so that it is ours: our socket, our keys, our start-up module, and its word for it.
 
+mod confining;
 mod control;
 mod layout;
 mod leftovers;
@@ -24,6 +25,7 @@ use host::{ExitStatus, Secret, Spawner};
 use rules::redact::Redactor;
 use tokio::sync::oneshot;
 
+pub use confining::{Confining, ProbeTargets};
 pub use control::{Control, ControlError, Held, Inspection, Listener};
 pub use layout::data_dir;
 pub use leftovers::end_leftovers;
@@ -32,11 +34,13 @@ pub use shape::Program;
 pub use watch::ExitReport;
 
 use control::Announcement;
-use server::Running;
+use server::{Identity, Running};
 use start::Started;
 
 /// What a server must say that it did.
 const MEASURES: [&str; 6] = ["listener", "dumpable", "listeners_refused", "ambient_plugins_dropped", "latch", "routes"];
+/// And where what it starts is confined.
+const CONFINING_MEASURE: &str = "door";
 /// For a server whose channel closed to show that it has ended.
 const CLOSED_WAIT: Duration = Duration::from_secs(1);
 
@@ -63,6 +67,8 @@ pub struct LaunchSpec {
     pub redactor: Arc<Redactor>,
     /// For the announcement.
     pub start_timeout: Duration,
+    /// What confines the processes that the server starts; without it nothing does.
+    pub confining: Option<Confining>,
 }
 
 /// Why no server runs. Whatever was started was ended.
@@ -82,6 +88,9 @@ pub enum LaunchError {
         /// Why it failed.
         source: io::Error,
     },
+    /// The processes that the server starts could not be confined.
+    #[error("what the server starts could not be confined: {0}")]
+    Confinement(String),
     /// What a dead server leaves would not fall to this process.
     #[error("this process is no subreaper, so what a server leaves could not be ended; call become_subreaper first")]
     NotSubreaper,
@@ -141,9 +150,7 @@ pub async fn launch(spawner: &Spawner, spec: LaunchSpec) -> Result<OwnedServer, 
     let opened = Control::open(control_end, identity.nonce.clone());
     let (control, announced) = opened.map_err(LaunchError::files("cannot open the control channel"))?;
     let checked = match await_announcement(&running, announced, deadline).await {
-        Ok(announcement) => {
-            check(&announcement, &identity.nonce, running.pid(), &version).map_err(Unfit::NotAsReviewed)
-        }
+        Ok(announcement) => check(&announcement, &identity, running.pid(), &version).map_err(Unfit::NotAsReviewed),
         Err(unfit) => Err(unfit),
     };
     match checked {
@@ -183,8 +190,8 @@ async fn await_announcement(
 }
 
 /// Nothing but a full match is spoken to.
-fn check(announcement: &Announcement, nonce: &str, pid: u32, version: &str) -> Result<(), String> {
-    if !host::secret::constant_time_eq(announcement.nonce.as_bytes(), nonce.as_bytes()) {
+fn check(announcement: &Announcement, identity: &Identity, pid: u32, version: &str) -> Result<(), String> {
+    if !host::secret::constant_time_eq(announcement.nonce.as_bytes(), identity.nonce.as_bytes()) {
         return Err("it announced itself with another nonce".to_owned());
     }
     if announcement.pid != pid {
@@ -193,8 +200,9 @@ fn check(announcement: &Announcement, nonce: &str, pid: u32, version: &str) -> R
     if announcement.contract != version {
         return Err(format!("its start-up module is for version {:.40}, not {version}", announcement.contract));
     }
+    let measures = MEASURES.into_iter().chain(identity.is_confining.then_some(CONFINING_MEASURE));
     let missing: Vec<&str> =
-        MEASURES.into_iter().filter(|measure| !announcement.measures.iter().any(|done| done == measure)).collect();
+        measures.filter(|measure| !announcement.measures.iter().any(|done| done == measure)).collect();
     if !missing.is_empty() {
         return Err(format!("it did not take these measures: {}", missing.join(", ")));
     }

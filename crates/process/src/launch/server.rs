@@ -20,6 +20,8 @@ pub(crate) struct Identity {
     pub(crate) server_start_id: String,
     pub(crate) launch_config_digest: String,
     pub(crate) port: u16,
+    /// Whether the processes that it starts are confined.
+    pub(crate) is_confining: bool,
     /// Kept open, so that nobody else can ever have the port while this value lives.
     pub(crate) listener: TcpListener,
 }
@@ -104,6 +106,12 @@ impl OwnedServer {
     #[must_use]
     pub fn port(&self) -> u16 {
         self.identity.port
+    }
+
+    /// Whether the processes that it starts are confined.
+    #[must_use]
+    pub fn is_confining(&self) -> bool {
+        self.identity.is_confining
     }
 
     /// Random for each start; approvals are bound to it. 32 lower-case hexadecimal digits.

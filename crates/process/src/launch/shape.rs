@@ -15,6 +15,8 @@ use crate::own::OwnInstall;
 pub(crate) const CONFIG_FD: i32 = 3;
 pub(crate) const LISTEN_FD: i32 = 4;
 pub(crate) const CONTROL_FD: i32 = 5;
+pub(crate) const PLAN_FD: i32 = 6;
+pub(crate) const DOMAIN_FD: i32 = 7;
 
 /// What is started.
 #[derive(Debug, Clone)]
@@ -30,6 +32,14 @@ impl Program {
         match self {
             Self::Managed(installed) => &installed.executable,
             Self::Own(own) => &own.executable,
+        }
+    }
+
+    /// The Python environment it belongs to.
+    pub(crate) fn root(&self) -> &Path {
+        match self {
+            Self::Managed(installed) => &installed.root,
+            Self::Own(own) => &own.root,
         }
     }
 
@@ -58,6 +68,8 @@ pub(crate) struct Shape<'a> {
     pub(crate) path: OsString,
     pub(crate) port: u16,
     pub(crate) nonce: &'a str,
+    /// What confines the processes that the server starts, if anything does.
+    pub(crate) wrapper: Option<&'a Path>,
 }
 
 /// The variables that have the same value at every start.
@@ -89,6 +101,15 @@ impl Shape<'_> {
             (NONCE_VARIABLE, self.nonce.into()),
         ];
         variables.extend(own.map(|(name, value)| (name.into(), value)));
+        if let Some(wrapper) = self.wrapper {
+            let confining: [(&str, OsString); 4] = [
+                ("GATEPOST_AGENT_HOME", self.layout.agent_home.clone().into()),
+                ("GATEPOST_DOMAIN_FD", DOMAIN_FD.to_string().into()),
+                ("GATEPOST_PLAN_FD", PLAN_FD.to_string().into()),
+                ("GATEPOST_WRAPPER", wrapper.into()),
+            ];
+            variables.extend(confining.map(|(name, value)| (name.into(), value)));
+        }
         variables
     }
 
@@ -153,7 +174,13 @@ impl Shape<'_> {
             "environment": {"names": names, "fixed": fixed},
             "startup_files_sha256": startup_sha256,
             "configuration": configuration,
-            "descriptors": {"config": CONFIG_FD, "listener": LISTEN_FD, "control": CONTROL_FD},
+            "descriptors": {
+                "config": CONFIG_FD,
+                "listener": LISTEN_FD,
+                "control": CONTROL_FD,
+                "plan": PLAN_FD,
+                "domain": DOMAIN_FD,
+            },
         }))
     }
 

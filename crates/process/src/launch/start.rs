@@ -8,10 +8,11 @@ use std::sync::Arc;
 use host::lock::{FileLock, LockError};
 use host::{ChildProcess, SpawnSpec, Spawner};
 
+use super::confining::Bounds;
 use super::layout::Layout;
 use super::output::Output;
 use super::server::{Identity, Running};
-use super::shape::{CONFIG_FD, CONTROL_FD, LISTEN_FD, Shape};
+use super::shape::{CONFIG_FD, CONTROL_FD, DOMAIN_FD, LISTEN_FD, PLAN_FD, Shape};
 use super::watch::{self, Watched};
 use super::{LaunchError, LaunchSpec, leftovers, predecessor};
 
@@ -40,7 +41,7 @@ pub(crate) fn start(spawner: &Spawner, spec: &LaunchSpec) -> Result<Started, Lau
         held @ LockError::Held { .. } => LaunchError::InUse(held),
     })?;
     let ended = predecessor::end(&spec.data_dir).map_err(LaunchError::Leftovers)?
-        + leftovers::end_of_bindings(&[Layout::home_in(&spec.data_dir)]).map_err(LaunchError::Leftovers)?;
+        + leftovers::end_of_bindings(&Layout::homes_in(&spec.data_dir)).map_err(LaunchError::Leftovers)?;
     if ended > 0 {
         tracing::warn!(ended, "processes of an earlier server were ended");
     }
@@ -75,12 +76,23 @@ fn spawn(spawner: &Spawner, spec: &LaunchSpec, layout: &Layout) -> Result<Spawne
     let random = || host::sign::random_hex(RANDOM_BYTES).map_err(LaunchError::files("cannot get random bytes"));
     let (nonce, server_start_id) = (random()?, random()?);
     let (listener, port) = host::listener::bind_loopback().map_err(LaunchError::files("cannot listen on loopback"))?;
-    let shape =
-        Shape { program: &spec.program, version: &spec.version, layout, path: spec.path.clone(), port, nonce: &nonce };
+    let shape = Shape {
+        program: &spec.program,
+        version: &spec.version,
+        layout,
+        path: spec.path.clone(),
+        port,
+        nonce: &nonce,
+        wrapper: spec.confining.as_ref().map(|confining| confining.wrapper.as_path()),
+    };
     let launch_config_digest = shape.digest(&spec.startup_files);
     let configuration = shape.configuration(&spec.session_key, &spec.secret_key);
     let descriptors = descriptors(&listener, configuration.expose().as_bytes());
-    let Descriptors { fds, control_end } = descriptors.map_err(LaunchError::files("cannot make descriptors"))?;
+    let Descriptors { mut fds, control_end } = descriptors.map_err(LaunchError::files("cannot make descriptors"))?;
+    if let Some(confining) = &spec.confining {
+        let Bounds { plan, domain } = confining.bounds(&spec.program, layout, &spec.path)?;
+        fds.extend([(plan, PLAN_FD), (domain, DOMAIN_FD)]);
+    }
     let (reader, writer) = io::pipe().map_err(LaunchError::files("cannot make a pipe"))?;
     let stderr = writer.try_clone().map_err(LaunchError::files("cannot make a pipe"))?;
     let output = Output::follow(reader, &layout.data, Arc::clone(&spec.redactor))
@@ -96,7 +108,8 @@ fn spawn(spawner: &Spawner, spec: &LaunchSpec, layout: &Layout) -> Result<Spawne
             stderr: stderr.into(),
         })
         .map_err(LaunchError::files("cannot start the server"))?;
-    let identity = Identity { nonce, server_start_id, launch_config_digest, port, listener };
+    let is_confining = spec.confining.is_some();
+    let identity = Identity { nonce, server_start_id, launch_config_digest, port, is_confining, listener };
     Ok(Spawned { child, output, control_end, identity })
 }
 

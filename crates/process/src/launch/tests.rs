@@ -62,6 +62,7 @@ impl Stage {
             secret_key: Arc::new(Secret::new(SECRET_KEY.to_owned())),
             redactor: Arc::new(Redactor::new(secrets)),
             start_timeout: Duration::from_secs(20),
+            confining: None,
         }
     }
 

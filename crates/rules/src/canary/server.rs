@@ -78,6 +78,8 @@ pub struct StartupEvidence {
     pub pid: u32,
     /// Whether every way to execute actions is latched.
     pub latch: bool,
+    /// Whether what the server starts goes through the wrapper; `None` where it is not confined.
+    pub door: Option<bool>,
     /// `PR_GET_DUMPABLE` of the process; `None` where the system has no such thing.
     pub dumpable: Option<i64>,
     /// `dropped` when ambient plugins and agent definitions are not loaded.
@@ -100,6 +102,7 @@ pub fn startup_module(observed: &StartupEvidence, expected: &StartupExpectation)
         (observed.contract == expected.contract, "the start-up module is of another contract"),
         (observed.pid == expected.pid, "the start-up module runs in another process than the one started"),
         (observed.latch, "the latch over executing actions is not in place"),
+        (observed.door != Some(false), "what the server starts would not be confined"),
         (observed.dumpable == Some(0), "the process is dumpable, so its memory is open to others"),
         (observed.ambient_plugins == "dropped", "ambient plugins would be loaded"),
     ];
@@ -108,6 +111,7 @@ pub fn startup_module(observed: &StartupEvidence, expected: &StartupExpectation)
         "contract": observed.contract,
         "pid": observed.pid,
         "latch": observed.latch,
+        "door": observed.door,
         "dumpable": observed.dumpable,
         "ambient_plugins": observed.ambient_plugins,
     });

@@ -102,15 +102,18 @@ fn the_startup_module_speaks_from_the_started_process() {
         contract: "1.40.0".into(),
         pid: 7,
         latch: true,
+        door: Some(true),
         dumpable: Some(0),
         ambient_plugins: "dropped".into(),
     };
     passes(&startup_module(&good, &expected));
-    let spoilt: [fn(&mut StartupEvidence); 8] = [
+    passes(&startup_module(&StartupEvidence { door: None, ..good.clone() }, &expected));
+    let spoilt: [fn(&mut StartupEvidence); 9] = [
         |evidence| evidence.nonce_matches = false,
         |evidence| evidence.contract = "1.58.2".into(),
         |evidence| evidence.pid = 8,
         |evidence| evidence.latch = false,
+        |evidence| evidence.door = Some(false),
         |evidence| evidence.dumpable = Some(1),
         |evidence| evidence.dumpable = Some(2),
         |evidence| evidence.dumpable = None,

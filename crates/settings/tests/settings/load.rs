@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::common::{Home, right};
+use rules::confinement::Level;
 use rules::refusal::RefusalCode;
-use settings::{ApiKey, ConfinementLevel, Model, ModelSource, Paths, Settings, SettingsError, Sources};
+use settings::{ApiKey, Model, ModelSource, Paths, Settings, SettingsError, Sources};
 
 const EXAMPLE: &str = include_str!("../../../../config/example.toml");
 
@@ -29,7 +30,7 @@ fn without_a_file_all_is_default() {
     assert_eq!(settings.workspaces.roots, [home.path().join("src")]);
     assert_eq!(settings.model, None);
     assert_eq!((settings.approval.expires_min, settings.approval.reviewed_content.len()), (60, 0));
-    assert_eq!(settings.confinement.level, ConfinementLevel::Weak);
+    assert_eq!(settings.confinement.level, Level::Weak);
     assert_eq!(settings.events.retention_days, 30);
     assert!(settings.read_model_key().unwrap().is_none());
     let empty = home.load("").unwrap();
@@ -113,7 +114,7 @@ fn what_is_set_is_taken() {
         ModelSource::Named { name: "a/b".into(), base_url: Some("http://127.0.0.1:9/v1".into()), api_key: None };
     assert_eq!(settings.model, Some(Model { source, choices: vec!["c".into()], tools: vec!["grep".into()] }));
     assert_eq!(settings.approval.reviewed_content, ["0".repeat(64)]);
-    assert!(settings.confinement.level > ConfinementLevel::Partial);
+    assert!(settings.confinement.level > Level::Partial);
     assert_eq!(settings.confinement.level.as_str(), "full");
     assert_eq!(settings.events.retention_days, 1);
     assert_eq!(right("workspaces.roots = []").workspaces.roots, Vec::<PathBuf>::new());

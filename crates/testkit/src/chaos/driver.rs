@@ -3,6 +3,7 @@
 use super::plan::{Deed, Step, Text};
 use super::play::Play;
 use super::record::Keyed;
+use super::stage::MARKS;
 use crate::failure::Outcome;
 use crate::model::script::CALL_WORD;
 use crate::soak::daemon::is_quiet;
@@ -90,7 +91,7 @@ impl Play<'_> {
 
     /// A prompt that holds its key, and whose commands leave a marker each.
     fn text(&self, text: Text, key: &str) -> String {
-        let command = format!("echo ran >> {}/{CALL_WORD} # {key}", self.stage.marks().directory().display());
+        let command = format!("echo ran >> {MARKS}/{CALL_WORD} # {key}");
         match text {
             Text::Run(1, 0) => format!("run: {command}"),
             Text::Run(1, delay_ms) => format!("slow {delay_ms}: run: {command}"),

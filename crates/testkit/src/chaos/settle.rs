@@ -4,12 +4,14 @@ use super::plan::{Deed, Step};
 use super::play::Play;
 use super::reader::seen;
 use super::record::{Receipt, Record, View};
+use super::stage::MARKS;
 use super::truth;
 use crate::failure::{Failure, Outcome};
 use crate::soak::daemon::is_quiet;
 use crate::soak::judge::{Approved, Evidence};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -65,14 +67,14 @@ impl Play<'_> {
         }
         at_rest();
         let stopped = self.stage.stop()?;
-        let (conversations, reading) = truth::conversations(self.stage.state(), self.stage.marks().directory())?;
+        let (conversations, reading) = truth::conversations(self.stage.state(), Path::new(MARKS))?;
         let known = self.known();
         let evidence = Evidence {
             proposed: reading.proposed,
             ended: reading.ended,
             approved: approved(&keyed),
             shown_in_doubt: known.in_doubt.clone(),
-            runs: self.stage.marks().all()?,
+            runs: self.stage.runs()?,
         };
         let record = Record {
             keyed,

@@ -14,6 +14,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
+/// The directory of markers in each workspace; a command names it from there.
+pub(super) const MARKS: &str = "marks";
 /// How long a reply may take: a server may have to be started first.
 const REPLY_LIMIT: Duration = Duration::from_secs(120);
 const LOOK: Duration = Duration::from_millis(50);
@@ -33,7 +35,8 @@ pub(super) struct Stage {
     client: Client,
     state: PathBuf,
     workspaces: Vec<PathBuf>,
-    marks: Marks,
+    /// One in each workspace, where the agent's commands may write.
+    marks: Vec<Marks>,
     logs: TempDir,
     kills: Mutex<BTreeMap<String, u64>>,
     /// Traps of the next starts.
@@ -65,10 +68,10 @@ impl Stage {
         setup.binary = Some(binary);
         setup.model = "choices = [\"openai/scripted\", \"openai/other\"]".to_owned();
         let home = Home::new(setup)?;
-        let marks = Marks::new(home.path().join("marks"))?;
-        let mut workspaces = Vec::new();
+        let (mut workspaces, mut marks) = (Vec::new(), Vec::new());
         for number in 0..WORKSPACES {
             let workspace = home.new_workspace(&format!("chaos-{number}"))?;
+            marks.push(Marks::new(workspace.join(MARKS))?);
             workspaces.push(workspace.canonicalize().doing("no workspace")?);
         }
         let daemon = home.serve()?;
@@ -104,8 +107,13 @@ impl Stage {
         &self.workspaces
     }
 
-    pub(super) fn marks(&self) -> &Marks {
-        &self.marks
+    /// How often each command ran so far.
+    pub(super) fn runs(&self) -> Outcome<BTreeMap<String, usize>> {
+        let mut runs = BTreeMap::new();
+        for marks in &self.marks {
+            runs.extend(marks.all()?);
+        }
+        Ok(runs)
     }
 
     /// Where the logs of all servers are.

@@ -40,6 +40,8 @@ pub struct Setup {
     pub agent_server: String,
     /// Further lines of the `[model]` table.
     pub model: String,
+    /// The least confinement that is accepted.
+    pub confinement: &'static str,
     /// Further tables, appended as they are.
     pub tables: String,
     /// Run the daemon and its clients as this user; only root can.
@@ -60,6 +62,7 @@ impl Setup {
             tools: ["terminal", "file_editor", "task_tracker"].map(str::to_owned).to_vec(),
             agent_server: String::new(),
             model: String::new(),
+            confinement: "weak",
             tables: String::new(),
             user: None,
             environment: Vec::new(),
@@ -289,13 +292,14 @@ impl Home {
             "[agent_server]\nversion = \"{SERVER_VERSION}\"\n{executable}{}\n\
              [workspaces]\nroots = [{}]\n\
              [model]\nname = \"openai/scripted\"\nbase_url = {}\napi_key = {{ file = {} }}\ntools = [{}]\n{}\n\
-             [confinement]\nlevel = \"weak\"\n{}\n",
+             [confinement]\nlevel = {}\n{}\n",
             setup.agent_server,
             path(&self.workspace_root()),
             quoted(&setup.model_base_url),
             path(&self.path().join("model.key")),
             tools.join(", "),
             setup.model,
+            quoted(setup.confinement),
             setup.tables,
         );
         self.write_private("config.toml", &config)

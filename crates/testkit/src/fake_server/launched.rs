@@ -24,6 +24,22 @@ const MAX_LINE_BYTES: u64 = 1 << 20;
 /// Bounds the configuration.
 const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
+/// What a process of the agent's tries, as the daemon asks for it.
+const PROBES: [&str; 12] = [
+    "server_environment",
+    "server_memory",
+    "daemon_environment",
+    "daemon_memory",
+    "state_directory",
+    "daemon_answer",
+    "home_file",
+    "new_privileges",
+    "signal_server",
+    "signal_daemon",
+    "outside_socket",
+    "abstract_socket",
+];
+
 /// Runs the server to its end, which comes from outside.
 ///
 /// # Errors
@@ -101,7 +117,8 @@ impl Control {
 
     fn announce(&self, plan: &Plan, nonce: &str) {
         let announce = |nonce: &str, contract: &str| {
-            let measures = ["listener", "dumpable", "listeners_refused", "ambient_plugins_dropped", "latch", "routes"];
+            let measures =
+                ["listener", "dumpable", "listeners_refused", "ambient_plugins_dropped", "latch", "routes", "door"];
             self.send(&json!({"announce": {"nonce": nonce, "pid": std::process::id(), "contract": contract,
                                            "measures": measures}}));
         };
@@ -160,6 +177,11 @@ impl Facts {
         } else if request["inspect"] == true {
             let (truth, lie) = (self.inspection(&plan, &self.nonce), self.inspection(&plan, "another"));
             ("inspect", truth, lie, plan.inspect_answer)
+        } else if request["probe"].is_string() {
+            let outcome =
+                |probe: &str| if plan.open_probes.iter().any(|open| open == probe) { "open" } else { "closed" };
+            let outcomes: Value = PROBES.iter().map(|probe| ((*probe).to_owned(), json!(outcome(probe)))).collect();
+            ("probe", json!(outcomes.to_string()), json!("not understood"), plan.probe_answer)
         } else {
             ("error", json!("unknown request"), Value::Null, ControlAnswer::Truth)
         };
@@ -186,6 +208,7 @@ impl Facts {
             "dumpable": i32::from(plan.says_dumpable),
             "listeners": listeners,
             "latch": !plan.says_no_latch,
+            "door": !plan.says_no_door,
             "ambient_plugins": if plan.says_plugins_loaded { "loaded" } else { "dropped" },
         })
     }

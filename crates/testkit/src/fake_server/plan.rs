@@ -141,6 +141,12 @@ pub struct Plan {
     pub inspect_answer: ControlAnswer,
     /// Say that the latch is not in force.
     pub says_no_latch: bool,
+    /// Say that what it starts is not confined.
+    pub says_no_door: bool,
+    /// What a process that it starts says that it could do.
+    pub open_probes: Vec<String>,
+    /// How a trial of the confinement is answered.
+    pub probe_answer: ControlAnswer,
     /// Say nothing of it, but have no latch: pending actions run on any step.
     pub has_no_latch: bool,
     /// Say that the process is dumpable.

@@ -72,6 +72,7 @@ impl Launcher {
             secret_key: Arc::new(Secret::new(SECRET_KEY.to_owned())),
             redactor: Arc::new(Redactor::new(Vec::new())),
             start_timeout: START_LIMIT,
+            confining: None,
         };
         let server = self.runtime.block_on(launch(&self.spawner, spec)).doing("the server was not launched")?;
         let key = Arc::new(Secret::new(self.session_key.clone()));

@@ -1,17 +1,18 @@
-//! The level of confinement, which is weak, and what the kernel would offer to a stronger one.
+//! What the machine has to confine the agent's processes with, and the level that can be proved with it.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
+use rules::confinement::Level;
 use settings::Settings;
 
 use super::super::finding::Finding;
 use super::on_path;
-use crate::serve::PROVED;
 
-/// What is there to confine with. Nothing of it is used.
+/// What is there to confine with.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Offered {
+    pub(super) is_root: bool,
     pub(super) landlock_abi: Option<u32>,
     pub(super) user_namespaces_forbidden: Option<&'static str>,
     pub(super) bubblewrap: Option<PathBuf>,
@@ -21,6 +22,7 @@ impl Offered {
     /// By this kernel and on this search path.
     pub(super) fn now(path: &OsStr) -> Self {
         Self {
+            is_root: host::hygiene::is_root(),
             landlock_abi: host::kernel::landlock_abi(),
             user_namespaces_forbidden: host::kernel::user_namespaces_forbidden(),
             bubblewrap: on_path(path, "bwrap"),
@@ -28,34 +30,58 @@ impl Offered {
     }
 }
 
-/// The level, then the kernel's offers as information.
+/// The level, then what it is made of.
 pub(super) fn all(settings: Option<&Settings>, offered: &Offered) -> Vec<Finding> {
-    let Offered { landlock_abi, user_namespaces_forbidden, bubblewrap } = offered;
-    let landlock = landlock_abi.map_or_else(|| "not offered".to_owned(), |abi| format!("ABI {abi}"));
-    let namespaces = user_namespaces_forbidden.map_or("allowed, as far as the kernel shows", |why| why);
+    let Offered { landlock_abi, user_namespaces_forbidden, bubblewrap, .. } = offered;
+    let landlock = match landlock_abi {
+        Some(abi) => {
+            Finding::ok("landlock", format!("ABI {abi}: every process that a server starts is confined with it"))
+        }
+        None => Finding::warning(
+            "landlock",
+            "not offered: what a server starts is not confined",
+            "use a kernel with CONFIG_SECURITY_LANDLOCK, and landlock in its lsm= list",
+        ),
+    };
+    let unused = |what: &str| format!("{what}; not used yet");
+    let namespaces = user_namespaces_forbidden.unwrap_or("allowed, as far as the kernel shows");
     let bubblewrap = bubblewrap.as_ref().map_or_else(|| "not on PATH".to_owned(), |path| path.display().to_string());
-    let unused = |what: String| format!("{what}; not used, since confinement is not built");
     vec![
-        level(settings),
-        Finding::ok("landlock", unused(landlock)),
-        Finding::ok("user_namespaces", unused(namespaces.to_owned())),
-        Finding::ok("bubblewrap", unused(bubblewrap)),
+        level(settings, highest(offered)),
+        landlock,
+        Finding::ok("user_namespaces", unused(namespaces)),
+        Finding::ok("bubblewrap", unused(&bubblewrap)),
     ]
 }
 
-fn level(settings: Option<&Settings>) -> Finding {
-    const CHECK: &str = "confinement";
-    let proved = PROVED.as_str();
-    if let Some(wanted) = settings.map(|settings| settings.confinement.level).filter(|wanted| *wanted > PROVED) {
-        let detail = format!("the configuration accepts no level below {}, and the level is {proved}", wanted.as_str());
-        return Finding::failed(CHECK, detail, format!("set [confinement] level = {proved:?} to go on with that"));
+/// What can be proved here at best: other programs' sockets stay within reach until the kernel can hide them.
+fn highest(offered: &Offered) -> Level {
+    match offered.landlock_abi {
+        None => Level::Weak,
+        Some(_) if offered.is_root => Level::Weak,
+        Some(abi) if host::confine::missing(Some(abi)).is_empty() => Level::Full,
+        Some(_) => Level::Partial,
     }
-    let detail = format!("the level is {proved}: an approved command runs as this user and can do what this user can");
-    Finding::warning(
-        CHECK,
-        detail,
-        "approve what you would run yourself; use an account or machine of its own for more",
-    )
+}
+
+fn level(settings: Option<&Settings>, highest: Level) -> Finding {
+    const CHECK: &str = "confinement";
+    let most = highest.as_str();
+    if let Some(wanted) = settings.map(|settings| settings.confinement.level).filter(|wanted| *wanted > highest) {
+        let detail =
+            format!("the configuration accepts no level below {}, and {most} is the most here", wanted.as_str());
+        return Finding::failed(CHECK, detail, format!("set [confinement] level = {most:?} to go on with that"));
+    }
+    match highest {
+        Level::Weak => Finding::warning(
+            CHECK,
+            "at most weak: an approved command can do what this user can".to_owned(),
+            "approve what you would run yourself; run gatepost as an ordinary user, on a kernel with Landlock",
+        ),
+        Level::Partial | Level::Full => {
+            Finding::ok(CHECK, format!("at most {most}; each start of a server proves what it is"))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -66,19 +92,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_level_is_said_to_be_weak_whatever_the_kernel_offers() {
-        let everything = Offered {
-            landlock_abi: Some(6),
-            user_namespaces_forbidden: None,
-            bubblewrap: Some("/usr/bin/bwrap".into()),
-        };
-        let nothing = Offered { user_namespaces_forbidden: Some("switched off"), ..Offered::default() };
-        for (offered, words) in [(everything, ["ABI 6", "allowed", "bwrap"]), (nothing, ["not", "switched off", "not"])]
-        {
+    fn the_most_that_can_be_proved_is_said() {
+        let with = |is_root, landlock_abi| Offered { is_root, landlock_abi, ..Offered::default() };
+        let cases = [
+            (with(false, None), Level::Weak, State::Warning),
+            (with(true, Some(99)), Level::Weak, State::Warning),
+            (with(false, Some(1)), Level::Partial, State::Ok),
+            (with(false, Some(7)), Level::Partial, State::Ok),
+            (with(false, Some(99)), Level::Full, State::Ok),
+        ];
+        for (offered, most, state) in cases {
             let findings = all(None, &offered);
-            assert_eq!(findings[0].state, State::Warning);
-            assert!(findings[0].detail.contains("weak"), "{}", findings[0].detail);
-            for (finding, word) in findings[1..].iter().zip(words) {
+            assert_eq!((highest(&offered), findings[0].state), (most, state), "{offered:?}");
+            assert!(findings[0].detail.contains(most.as_str()), "{}", findings[0].detail);
+            let landlock = offered.landlock_abi.map_or(State::Warning, |_| State::Ok);
+            assert_eq!(findings[1].state, landlock);
+        }
+    }
+
+    #[test]
+    fn what_is_not_used_is_said_to_be_there_or_not() {
+        let everything = Offered { bubblewrap: Some("/usr/bin/bwrap".into()), ..Offered::default() };
+        let nothing = Offered { user_namespaces_forbidden: Some("switched off"), ..Offered::default() };
+        for (offered, words) in [(everything, ["allowed", "bwrap"]), (nothing, ["switched off", "not"])] {
+            for (finding, word) in all(None, &offered)[2..].iter().zip(words) {
                 assert_eq!(finding.state, State::Ok);
                 assert!(finding.detail.contains(word) && finding.detail.contains("not used"), "{}", finding.detail);
             }
@@ -91,6 +128,8 @@ mod tests {
         let file = home.path().join("c.toml");
         host::secure_fs::write_private_new(&file, b"[confinement]\nlevel = \"full\"\n").unwrap();
         let sources = Sources { config_file: Some(file), home: home.path().to_path_buf(), ..Sources::default() };
-        assert_eq!(level(Some(&Settings::load(&sources).unwrap())).state, State::Failed);
+        let settings = Settings::load(&sources).unwrap();
+        assert_eq!(level(Some(&settings), Level::Partial).state, State::Failed);
+        assert_eq!(level(Some(&settings), Level::Full).state, State::Ok);
     }
 }

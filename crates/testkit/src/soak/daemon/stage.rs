@@ -45,7 +45,8 @@ impl Stage {
         let mut setup = Setup::new(&model.base_url());
         setup.binary = Some(binary);
         let home = Home::new(setup)?;
-        let marks = Marks::new(home.path().join("marks"))?;
+        // Where the agent's commands may write.
+        let marks = Marks::new(home.workspace().join("marks"))?;
         let daemon = home.serve()?;
         let client = daemon.client().clone().with_timeout(REPLY_LIMIT);
         let workspace = home.workspace().canonicalize().doing("no workspace")?;
