@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,6 +17,7 @@ use tokio::sync::{broadcast, oneshot};
 use tokio::task::AbortHandle;
 
 use super::confining::ProbeTargets;
+use super::inspection::{Inspection, RawInspection};
 
 /// One line, either way.
 const MAX_LINE_BYTES: usize = 1024 * 1024;
@@ -57,65 +57,6 @@ pub struct Held {
     pub conversation_id: String,
     /// The actions of the batch.
     pub event_ids: Vec<String>,
-}
-
-/// A listening socket of the server process.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Listener {
-    /// `inet`, `inet6` or `unix`.
-    pub family: String,
-    /// As the kernel's table writes it: for `inet`, hexadecimal address and port.
-    pub address: String,
-}
-
-impl Listener {
-    /// For `inet`, the address and port.
-    #[must_use]
-    pub fn ipv4(&self) -> Option<(Ipv4Addr, u16)> {
-        let (address, port) = self.address.split_once(':').filter(|_| self.family == "inet")?;
-        // The table holds the address as a number in the machine's own byte order.
-        let address = u32::from_str_radix(address, 16).ok()?.to_ne_bytes();
-        Some((Ipv4Addr::from(address), u16::from_str_radix(port, 16).ok()?))
-    }
-}
-
-/// Facts about the server process, taken when asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Inspection {
-    /// It repeats this start's nonce.
-    pub nonce_matches: bool,
-    /// Its process id.
-    pub pid: u32,
-    /// Others of the same user may read it.
-    pub dumpable: bool,
-    /// Every listening socket it holds.
-    pub listeners: Vec<Listener>,
-    /// The latch stands before every way to run an action.
-    pub latch: bool,
-    /// Every process that it starts goes through the wrapper, and tools within it through a confined thread.
-    pub door: bool,
-    /// Plugins, hooks, agent definitions and skill commands of the workspace are not loaded.
-    pub ambient_plugins_dropped: bool,
-}
-
-impl Inspection {
-    /// Exactly one listening socket is there: the one on 127.0.0.1 at that port.
-    #[must_use]
-    pub fn listens_only_on(&self, port: u16) -> bool {
-        matches!(self.listeners.as_slice(), [only] if only.ipv4() == Some((Ipv4Addr::LOCALHOST, port)))
-    }
-}
-
-#[derive(Debug, Deserialize)]
-struct RawInspection {
-    nonce: String,
-    pid: u32,
-    dumpable: i64,
-    listeners: Vec<Listener>,
-    latch: bool,
-    #[serde(default)]
-    door: bool,
-    ambient_plugins: String,
 }
 
 /// What a server says of itself before anything else.
@@ -251,15 +192,7 @@ impl Control {
         let answer = self.request(|id| json!({"id": id, "inspect": true})).await?;
         let raw = answer.get("inspect").cloned().unwrap_or_default();
         let raw: RawInspection = serde_json::from_value(raw).map_err(|_| refused(&answer))?;
-        Ok(Inspection {
-            nonce_matches: raw.nonce == self.shared.nonce,
-            pid: raw.pid,
-            dumpable: raw.dumpable != 0,
-            listeners: raw.listeners,
-            latch: raw.latch,
-            door: raw.door,
-            ambient_plugins_dropped: raw.ambient_plugins == "dropped",
-        })
+        Ok(raw.read(&self.shared.nonce))
     }
 
     /// What a process of the agent's can still do, tried by one that the server starts now.

@@ -2,6 +2,7 @@
 
 mod confining;
 mod control;
+mod inspection;
 mod layout;
 mod leftovers;
 mod output;
@@ -26,7 +27,8 @@ use rules::redact::Redactor;
 use tokio::sync::oneshot;
 
 pub use confining::{Confining, ProbeTargets};
-pub use control::{Control, ControlError, Held, Inspection, Listener};
+pub use control::{Control, ControlError, Held};
+pub use inspection::{Inspection, Listener};
 pub use layout::data_dir;
 pub use leftovers::end_leftovers;
 pub use server::{OwnedServer, StopReport};
