@@ -2,7 +2,8 @@
 
 use super::{changed, files, get, home};
 use api_types::{OverallState, ReceiptState};
-use gatepost_tests::{Faked, LIMIT, SETTLE, Scene, Session, SmallDisk, in_own_mounts, refusal_code};
+use gatepost_tests::{Faked, LIMIT, SETTLE, Scene, Session, SmallDisk, in_own_mounts, refusal_code, wait_until};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::fs;
 use std::time::{Duration, Instant};
@@ -199,6 +200,28 @@ fn the_agent_can_be_stopped_on_a_full_disk_and_nothing_begins_on_one() {
         assert_eq!(other.wait_pending().actions[0].event_id, batch.actions[0].event_id);
         other.approve_to_end(&other.wait_pending());
         scene.marker("waits").assert_runs(1);
+        assert_records_whole(&mut scene, disk);
+    });
+}
+
+/// What gatepost itself has to tell readers is told once it can be.
+#[test]
+fn the_end_of_a_server_on_a_full_disk_is_told_once_there_is_room() {
+    in_own_mounts("full_disk::the_end_of_a_server_on_a_full_disk_is_told_once_there_is_room", || {
+        let faked = Faked::new(Plan::default());
+        let (mut scene, disk) = faked.scene_on_small_disk();
+        let session = scene.session();
+        disk.fill();
+        let pid = Pid::from_raw(scene.server_pid().unwrap().cast_signed()).unwrap();
+        kill_process(pid, Signal::KILL).unwrap();
+        wait_until("the daemon to notice", LIMIT, || {
+            (scene.client().get("/v1/readyz").unwrap().status == 503).then_some(())
+        });
+        disk.make_room();
+        wait_ready(&scene);
+        session.wait_event("word of the end", |event| event.payload["event"] == "server_ended");
+        session.wait_event("word of the new start", |event| event.payload["event"] == "server_restarted");
+        session.turn("say: it goes on");
         assert_records_whole(&mut scene, disk);
     });
 }

@@ -4,6 +4,7 @@
 
 mod audit;
 mod bounds;
+mod clock;
 mod damage;
 mod full_disk;
 mod starts;
