@@ -40,12 +40,9 @@ impl Session {
 
     /// Closes the receipt of every accept whose evidence stands, or can no longer come.
     async fn resolve_decisions(&self, server: &Arc<VerifiedServer>) -> Result<(), Refusal> {
+        self.withdraw_not_sent().await?;
         let open = self.state().open_decisions.clone();
         for decision in open {
-            if let Some(reason) = &decision.not_sent {
-                self.withdraw_accept(&decision, reason).await?;
-                continue;
-            }
             let restarted = decision.server_start_id != server.start_id();
             let awaited = accept_evidence(&self.answers(&decision.event_ids)?) == AcceptEvidence::Awaited;
             if awaited && !restarted && !self.turn_is_over(server).await {

@@ -63,12 +63,9 @@ impl Session {
             tracing::debug!(session = self.id().as_str(), %refusal, "what was read before must do");
         }
         let _one_at_a_time = self.consequences.lock().await;
+        self.withdraw_not_sent().await?;
         let decisions = self.state().open_decisions.clone();
         for decision in decisions {
-            if let Some(reason) = &decision.not_sent {
-                self.withdraw_accept(&decision, reason).await?;
-                continue;
-            }
             let answers = self.answers(&decision.event_ids).unwrap_or_else(|_| vec![None; decision.event_ids.len()]);
             self.close_decision(&decision, &answers, accept_evidence(&answers)).await?;
         }

@@ -96,13 +96,14 @@ impl Supervisor {
         }
     }
 
-    /// Closes receipts that could not be closed, and journals events that could not be.
+    /// Closes receipts that could not be closed, those of accepts that never left among them, and journals events that could not be.
     async fn record_what_is_owed(&self) -> Result<(), Refusal> {
         for (client_action_id, refusal) in self.unclosed() {
             self.close_failed(&client_action_id, &refusal).await?;
             self.forget_unclosed(&client_action_id);
         }
         for session in self.shared().sessions() {
+            session.withdraw_not_sent().await?;
             session.journal_owed().await?;
             session.mark_stale();
         }

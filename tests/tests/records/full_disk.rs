@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::time::{Duration, Instant};
 use testkit::daemon::Reply;
-use testkit::fake_server::Plan;
+use testkit::fake_server::{ControlAnswer, Plan};
 
 /// Refused for want of room, in words that say where.
 #[track_caller]
@@ -134,6 +134,36 @@ fn a_disk_that_fills_up_anywhere_in_a_decision_leaves_no_receipt_open() {
         }
         assert!(codes.len() > 1, "the disk filled up nowhere, or everywhere: {codes:?}");
         told_of_each_batch(&session);
+        assert_records_whole(&mut scene, disk);
+    });
+}
+
+/// The grant fails, so the accept certainly never left; that it did not is recorded as soon as it can be, and nothing is in doubt.
+#[test]
+fn an_accept_that_never_left_is_not_in_doubt_for_want_of_room() {
+    in_own_mounts("full_disk::an_accept_that_never_left_is_not_in_doubt_for_want_of_room", || {
+        let faked = Faked::new(Plan::default());
+        let (mut scene, disk) = faked.scene_on_small_disk();
+        let session = scene.session();
+        let mut codes = std::collections::BTreeSet::new();
+        for pages in [12, 16, 19, 20, 22, 40] {
+            let marker = scene.marker(&format!("ungranted-{pages}"));
+            let batch = session.propose(&marker.directive());
+            let key = format!("ungranted-{pages}");
+            faked.follow(Plan { grant_answer: ControlAnswer::Lie, ..Plan::default() });
+            disk.leave_pages(pages);
+            let reply = session.accept_as(&batch.approval_id, &key);
+            codes.insert(reply.status);
+            disk.make_room();
+            faked.follow(Plan::default());
+            wait_ready(&scene);
+            assert_eq!(settled(&scene, &session, &key), "rejected", "{pages}: {}", reply.text);
+            let again = session.wait_pending();
+            assert!(!again.actions[0].in_doubt, "{pages}: {again:?}");
+            session.approve_to_end(&again);
+            marker.assert_runs(1);
+        }
+        assert_eq!(codes.into_iter().collect::<Vec<_>>(), [200, 503], "the disk filled up nowhere, or everywhere");
         assert_records_whole(&mut scene, disk);
     });
 }

@@ -125,6 +125,20 @@ impl Session {
         self.withdraw_accept(&decision, reason).await
     }
 
+    /// Records of every accept that never left that it did not: for that the session need be on no server.
+    ///
+    /// # Errors
+    /// As [`Self::withdraw_accept`].
+    pub(crate) async fn withdraw_not_sent(&self) -> Result<(), Refusal> {
+        let open = self.state().open_decisions.clone();
+        for decision in open {
+            if let Some(reason) = &decision.not_sent {
+                self.withdraw_accept(&decision, reason).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// Records that an accept never left, and closes its receipt.
     ///
     /// # Errors
