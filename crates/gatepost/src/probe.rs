@@ -19,7 +19,7 @@ use rustix::process::{Pid, test_kill_process};
 /// The hidden command's name.
 const COMMAND: &str = "__probe";
 /// The daemon closes such a connection at once.
-const ANSWER_WAIT: Duration = Duration::from_secs(2);
+const ANSWER_WAIT: Duration = Duration::from_secs(8);
 const NOT_UNDERSTOOD: u8 = 2;
 
 /// Tries everything, if these arguments of the process, its name among them, ask for it.
@@ -58,11 +58,13 @@ fn attempt(probe: Probe, targets: &ProbeTargets) -> io::Result<bool> {
         Probe::DaemonMemory => reads(targets.daemon_pid, "mem"),
         Probe::StateDirectory => fs::read_dir(&targets.state_dir).map(|_| true),
         Probe::DaemonAnswer => is_answered(&targets.socket),
+        Probe::HomeListing => fs::read_dir(&targets.home).map(|_| true),
+        Probe::OwnersTerminal => File::options().read(true).write(true).open(&targets.terminal).map(|_| true),
         Probe::HomeFile => makes_file(targets.home.join(&targets.random_name)),
         Probe::NewPrivileges => host::hygiene::has_no_new_privileges().map(|given_up| !given_up),
         Probe::SignalServer => signals(targets.server_pid),
         Probe::SignalDaemon => signals(targets.daemon_pid),
-        Probe::OutsideSocket => UnixStream::connect(&targets.socket).map(|_| true),
+        Probe::OutsideSocket => UnixStream::connect(&targets.outside_socket).map(|_| true),
         Probe::AbstractSocket => host::abstract_socket::connect(&targets.random_name).map(|()| true),
     }
 }
@@ -116,11 +118,14 @@ mod tests {
                 connection.write_all(b"x").ok();
             }
         });
+        let terminal = host::terminal::Terminal::open().unwrap();
         let targets = ProbeTargets {
             server_pid: std::process::id(),
             daemon_pid: std::process::id(),
             state_dir: directory.path().to_path_buf(),
+            outside_socket: socket.clone(),
             socket,
+            terminal: terminal.path.clone(),
             home: directory.path().to_path_buf(),
             random_name: name,
         };
@@ -144,6 +149,8 @@ mod tests {
             daemon_pid: 0,
             state_dir: nowhere.clone(),
             socket: nowhere.clone(),
+            outside_socket: nowhere.clone(),
+            terminal: nowhere.clone(),
             home: nowhere,
             random_name: "x".repeat(200),
         };

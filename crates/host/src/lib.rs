@@ -16,7 +16,7 @@
 //! | [`tree`], [`reap`] | ending what a dead process left behind |
 //! | [`listener`], [`memfile`], [`control`] | descriptors to hand to a child |
 //! | [`socket`], [`peer`] | the private Unix socket, and who is at its other end |
-//! | [`abstract_socket`] | sockets without a file, to try the confinement with |
+//! | [`abstract_socket`], [`terminal`] | sockets without a file and terminals, to try the confinement with |
 
 pub mod child;
 pub mod confine;
@@ -46,6 +46,7 @@ mod platform {
     pub(crate) mod procfs;
     pub mod reap;
     pub(crate) mod registry;
+    pub mod terminal;
     pub mod tree;
 }
 
@@ -62,6 +63,7 @@ mod platform {
     pub(crate) mod pidfd;
     pub mod reap;
     pub(crate) mod registry;
+    pub mod terminal;
     pub mod tree;
 
     fn unsupported(what: &str) -> std::io::Error {
@@ -69,7 +71,7 @@ mod platform {
     }
 }
 
-pub use platform::{abstract_socket, hygiene, kernel, memfile, peer, reap, tree};
+pub use platform::{abstract_socket, hygiene, kernel, memfile, peer, reap, terminal, tree};
 
 pub use child::{ChildProcess, ExitStatus, Signal};
 pub use secret::Secret;

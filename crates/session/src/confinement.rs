@@ -1,7 +1,11 @@
 //! How well the agent's processes are confined, proved at each start of a server by one of them.
 
+use std::io;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+
 use process::launch::{OwnedServer, ProbeTargets};
-use rules::confinement::Reached;
+use rules::confinement::{Level, Reached};
 use rules::refusal::{Refusal, RefusalCode};
 
 use crate::shared::Shared;
@@ -35,16 +39,51 @@ async fn try_it(shared: &Shared, owned: &OwnedServer) -> Result<Reached, String>
     // Listens while it is tried.
     let _listener = host::abstract_socket::listen(&random_name).map_err(|error| error.to_string())?;
     let paths = &shared.settings.paths;
+    let terminal = host::terminal::Terminal::open().map_err(|error| format!("no terminal: {error}"))?;
+    let outside =
+        OutsideSocket::bind(paths.runtime_dir.join(&random_name)).map_err(|error| format!("no socket: {error}"))?;
     let targets = ProbeTargets {
         server_pid: owned.pid(),
         daemon_pid: std::process::id(),
         state_dir: paths.state_dir.clone(),
         socket: paths.socket.clone(),
+        outside_socket: outside.path.clone(),
+        terminal: terminal.path.clone(),
         home: shared.home.clone(),
         random_name,
     };
     let outcomes = owned.control().probe(&targets).await.map_err(|error| error.to_string())?;
-    Ok(Reached::from_outcomes(&outcomes, host::hygiene::is_root()))
+    let mut reached = Reached::from_outcomes(&outcomes, host::hygiene::is_root());
+    if reached.level < Level::Full {
+        reached.missing.extend(owned.no_outer().map(|why| format!("There is no outer namespace: {why}.")));
+    }
+    Ok(reached)
+}
+
+/// A named socket that is known to be there: one that is not would be refused to everybody. Removed when it is dropped.
+struct OutsideSocket {
+    path: PathBuf,
+    _listener: UnixListener,
+}
+
+impl OutsideSocket {
+    fn bind(path: PathBuf) -> io::Result<Self> {
+        if let Some(directory) = path.parent() {
+            host::secure_fs::ensure_private_dir(directory).map_err(io::Error::other)?;
+        }
+        let _listener = UnixListener::bind(&path)?;
+        let bound = Self { path, _listener };
+        UnixStream::connect(&bound.path)?;
+        Ok(bound)
+    }
+}
+
+impl Drop for OutsideSocket {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_file(&self.path) {
+            tracing::warn!(path = %self.path.display(), %error, "a socket that the confinement was tried with is left");
+        }
+    }
 }
 
 /// The configuration may accept no less than it names.

@@ -18,6 +18,9 @@ pub const DEFAULT_TOOLS: [&str; 3] = ["terminal", "file_editor", "task_tracker"]
 pub const SUB_AGENT_TOOLS: [&str; 6] =
     ["task", "task_tool_set", "workflow", "workflow_tool_set", "delegate", "delegate_tool"];
 
+/// Tools of which it is known what they do within the server's process.
+const REVIEWED_TOOLS: [&str; 5] = ["terminal", "file_editor", "task_tracker", "glob", "grep"];
+
 /// `[model]`, when the file has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Model {
@@ -103,6 +106,9 @@ fn read_tools(section: &Section<'_>, report: &mut Report<'_>) -> Vec<String> {
             return Err(
                 "a tool that starts no agent of its own: nobody would be asked about that agent's actions".to_owned()
             );
+        }
+        if !REVIEWED_TOOLS.contains(&name.as_str()) {
+            return Err(format!("a reviewed tool: {}", REVIEWED_TOOLS.join(", ")));
         }
         Ok(name)
     };

@@ -131,7 +131,7 @@ fn parse_level(word: &str) -> Result<Level, String> {
 
 impl Confinement {
     pub(crate) fn read(section: &Section<'_>, report: &mut Report<'_>) -> Self {
-        Self { level: section.text(report, "level", parse_level).unwrap_or(Level::Weak) }
+        Self { level: section.text(report, "level", parse_level).unwrap_or(Level::Full) }
     }
 }
 

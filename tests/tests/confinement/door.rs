@@ -1,6 +1,7 @@
 //! Every process that the server starts is confined, and so are the tools that work within it.
 
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -60,7 +61,10 @@ fn the_agents_shell_and_editor_reach_the_workspace_and_nothing_of_the_owners() {
     let rc = home.join(".bashrc");
     let words = format!("cat {}; echo x >> {}; echo ok > inside && cat inside", key.display(), rc.display());
     let said = run(&session, &words);
-    assert_eq!(said.matches("Permission denied").count(), 2, "{said}");
+    // In an outer namespace they are not even there.
+    let refused =
+        |said: &str| ["Permission denied", "No such file"].map(|why| said.matches(why).count()).iter().sum::<usize>();
+    assert_eq!(refused(&said), 2, "{said}");
     assert!(said.contains("ok"), "{said}");
     assert!(!rc.exists());
 
@@ -73,6 +77,26 @@ fn the_agents_shell_and_editor_reach_the_workspace_and_nothing_of_the_owners() {
         assert_eq!(result["text"].as_str().unwrap().contains("Permission denied"), is_refused, "{command}: {result}");
     }
     assert!(!rc.exists() && edited.exists());
+    scene.finish();
+}
+
+/// What the server reads of the workspace by itself may lead no farther than its commands: a link there could name a key.
+#[test]
+fn what_lies_in_the_workspace_leads_nowhere_else() {
+    let scene = ordinary();
+    let workspace = scene.workspace();
+    let outside = scene.home().path().join("home/private");
+    std::fs::write(&outside, "words of the owner's own").unwrap();
+    std::fs::set_permissions(&outside, std::fs::Permissions::from_mode(0o644)).unwrap();
+    std::fs::create_dir_all(workspace.join("sub")).unwrap();
+    std::fs::write(workspace.join("AGENTS.md"), "words of the workspace").unwrap();
+    std::os::unix::fs::symlink(&outside, workspace.join("sub/AGENTS.md")).unwrap();
+    std::os::unix::fs::symlink(&outside, workspace.join("CLAUDE.md")).unwrap();
+    let session = scene.session();
+    session.turn("say: hello");
+    let asked = serde_json::to_string(&scene.model().requests()).unwrap();
+    assert!(asked.contains("words of the workspace"), "nothing of the workspace was read");
+    assert!(!asked.contains("words of the owner"), "a link in the workspace was followed");
     scene.finish();
 }
 

@@ -1,8 +1,12 @@
 //! The level is what a process of the agent's showed, and the configuration is held to it.
 
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
 use gatepost_tests::{Faked, Scene, refusal_code};
 use serde_json::json;
-use testkit::daemon::unprivileged_install;
+use tempfile::TempDir;
+use testkit::daemon::{Setup, unprivileged_install};
 use testkit::fake_server::{ControlAnswer, Plan};
 
 const WEAK: [&str; 8] = [
@@ -26,17 +30,35 @@ fn open(probes: &[&str]) -> Plan {
 
 /// The real server, as an ordinary user: root sees more than the agent does.
 pub(crate) fn ordinary() -> Scene {
-    if !is_root() {
-        return Scene::start();
-    }
-    let install = unprivileged_install().unwrap();
-    Scene::with(|setup| *setup = setup.clone().as_unprivileged(&install))
+    ordinary_with(|_setup| {})
 }
 
-/// On the real server, as an ordinary user: nothing of the daemon's is within reach of a command.
-#[test]
-fn an_ordinary_user_has_more_than_weak_confinement_and_is_told_what_is_missing() {
-    let scene = ordinary();
+fn ordinary_with(change: impl FnOnce(&mut Setup)) -> Scene {
+    if !is_root() {
+        return Scene::with(change);
+    }
+    let install = unprivileged_install().unwrap();
+    Scene::with(|setup| {
+        *setup = setup.clone().as_unprivileged(&install);
+        change(setup);
+    })
+}
+
+/// A directory with a link to each program of the system's but this one.
+fn programs_without(left_out: &str) -> TempDir {
+    let directory = tempfile::Builder::new().prefix("gp-bin-").tempdir().unwrap();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    for program in ["/usr/bin", "/usr/local/bin"].iter().flat_map(|bin| fs::read_dir(bin).unwrap().flatten()) {
+        let link = directory.path().join(program.file_name());
+        if program.file_name() != left_out && !link.exists() {
+            symlink(program.path(), link).unwrap();
+        }
+    }
+    directory
+}
+
+/// What a status, a session, an approval and an attestation say of the confinement: all the same.
+fn said(scene: &Scene) -> (String, Vec<String>) {
     let before = scene.status();
     assert_eq!(
         (before.confinement_level.as_str(), before.confinement_missing.len()),
@@ -45,20 +67,42 @@ fn an_ordinary_user_has_more_than_weak_confinement_and_is_told_what_is_missing()
     );
     let session = scene.session();
     let status = scene.status();
-    let whole = host::confine::missing(host::kernel::landlock_abi()).is_empty();
-    let (level, missing) = if whole { ("full", 0) } else { ("partial", 1) };
-    assert_eq!(status.confinement_level, level, "{:?}", status.confinement_missing);
-    assert_eq!(status.confinement_missing.len(), missing, "{:?}", status.confinement_missing);
-    assert_eq!(session.snapshot().values["confinement_level"], level);
+    let (level, missing) = (status.confinement_level, status.confinement_missing);
+    assert_eq!(session.snapshot().values["confinement_level"], level.as_str());
     let approval = session.propose("run: echo hello");
     assert_eq!(approval.confinement_level, level);
-    for missing in &status.confinement_missing {
-        assert!(missing.contains("named sockets") && approval.notes.contains(missing), "{missing}");
-    }
+    assert!(missing.iter().all(|missing| approval.notes.contains(missing)), "{:?}", approval.notes);
     let attested = scene.client().get(&session.path("/attestation")).unwrap().expect_status(200).unwrap();
-    assert_eq!(attested["document"]["confinement_level"], level);
-    assert_eq!(attested["document"]["confinement_missing"], json!(status.confinement_missing));
+    assert_eq!(attested["document"]["confinement_level"], level.as_str());
+    assert_eq!(attested["document"]["confinement_missing"], json!(missing));
     session.reject(&approval);
+    (level, missing)
+}
+
+/// On the real server, as an ordinary user, with bubblewrap: nothing of the owner's is within reach of a command.
+#[test]
+fn an_ordinary_user_has_full_confinement() {
+    let scene = ordinary_with(|setup| setup.confinement = "full");
+    assert_eq!(said(&scene), ("full".to_owned(), Vec::new()), "is bubblewrap installed, and may it make namespaces?");
+    scene.finish();
+}
+
+/// Without it the sockets of other programs are: that is said, with what mends it.
+#[test]
+fn without_bubblewrap_the_level_is_partial_and_the_package_is_named() {
+    let programs = programs_without("bwrap");
+    let scene = ordinary_with(|setup| {
+        let path = |value: &str| value.replace("/usr/local/bin:/usr/bin:/bin", &programs.path().to_string_lossy());
+        let own = std::env::var("PATH").unwrap();
+        let given = setup.environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| path(value));
+        setup.environment.retain(|(name, _)| name != "PATH");
+        let without = format!("{}:{}", programs.path().display(), own);
+        setup.environment.push(("PATH".to_owned(), given.unwrap_or(without)));
+    });
+    let (level, missing) = said(&scene);
+    assert_eq!((level.as_str(), missing.len()), ("partial", 3), "{missing:?}");
+    let words = ["named sockets", "other terminals", "install the package bubblewrap"];
+    assert!(missing.iter().zip(words).all(|(missing, word)| missing.contains(word)), "{missing:?}");
     scene.finish();
 }
 
@@ -74,7 +118,12 @@ fn what_gets_through_lowers_the_level_and_is_named() {
         // Root is beyond the model.
         let expected = if is_root() { "weak" } else { level };
         assert_eq!(status.confinement_level, expected, "{probes:?}");
-        assert_eq!(status.confinement_missing.len(), probes.len() + usize::from(is_root()));
+        assert_eq!(
+            status.confinement_missing.len(),
+            probes.len() + usize::from(is_root()),
+            "{:?}",
+            status.confinement_missing
+        );
         scene.finish();
     }
 }

@@ -22,7 +22,7 @@ fn install(scene: &Scene) -> PathBuf {
 
 /// The interpreter of the managed server, which the agent's user can run.
 pub(crate) fn python(scene: &Scene) -> PathBuf {
-    install(scene).join("bin/python")
+    install(scene).canonicalize().unwrap().join("bin/python")
 }
 
 /// Hashes of the server's files and distributions: they look like keys, and the daemon has read them all.

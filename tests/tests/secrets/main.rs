@@ -27,8 +27,8 @@ use testkit::daemon::{processes_of, unprivileged_install};
 const SEARCH: &str = include_str!("search.py");
 /// Something like a key in a file of the workspace.
 const PLANTED: &str = "decoy in a file";
-/// How the search program names what it could not do.
-const REFUSED: [&str; 2] = ["Permission denied", "Operation not permitted"];
+/// How the search program names what it could not do: what its namespace hides is not there.
+const REFUSED: [&str; 3] = ["Permission denied", "Operation not permitted", "No such file or directory"];
 /// A value like a key in the environment of another process of the agent's user, which is none of the agent's.
 const OUTSIDE: &str = "decoy of another process";
 

@@ -233,7 +233,7 @@ def ask_the_daemon(socket_path):
             connection.connect(socket_path)
             connection.sendall(b"GET /v1/healthz HTTP/1.1\r\nHost: gatepost\r\nConnection: close\r\n\r\n")
             return len(connection.recv(4096))
-        except (ConnectionError, BrokenPipeError):
+        except (ConnectionError, FileNotFoundError):
             return 0
 
 

@@ -50,10 +50,10 @@ def withhold_from_terminals(home):
     env.sanitized_env = sanitized_env
 
 
-def route_children(wrapper, plan_number, home):
-    """Every program that this process starts is started by the wrapper."""
+def route_children(outer, wrapper, plan_number, home):
+    """Every program that this process starts is started by the wrapper, within what the outer words start."""
     original = _posixsubprocess.fork_exec
-    before = (wrapper, b"__confine", b"--plan-fd", b"%d" % plan_number, b"--")
+    before = (*outer, wrapper, b"__confine", b"--plan-fd", b"%d" % plan_number, b"--")
 
     def fork_exec(arguments, executables, close_fds, kept, directory, environment, *rest):
         program = program_of(executables, directory)
@@ -61,7 +61,7 @@ def route_children(wrapper, plan_number, home):
             return original(arguments, [program], close_fds, kept, directory, environment, *rest)
         arguments = [*before, program, *(os.fsencode(argument) for argument in arguments)]
         kept = tuple(sorted({*kept, plan_number}))
-        return original(arguments, [wrapper], close_fds, kept, directory, environment_of(environment, home), *rest)
+        return original(arguments, [before[0]], close_fds, kept, directory, environment_of(environment, home), *rest)
 
     fork_exec.gatepost_door = True
     _posixsubprocess.fork_exec = fork_exec

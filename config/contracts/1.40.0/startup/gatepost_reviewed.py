@@ -66,12 +66,17 @@ def only_reviewed_routes(application):
     return guarded
 
 
-def drop_workspace_content():
-    """Nothing that merely lies in the workspace or HOME runs: plugins, hooks, agent definitions, skills' commands."""
+def drop_workspace_content(confined):
+    """Nothing that merely lies in the workspace or HOME runs: plugins, hooks, agent definitions, skills' commands.
+
+    What is still read there is read by ``confined``, which calls a function where it may open what the agent's commands may:
+    a link in the workspace can lead anywhere.
+    """
     from openhands.sdk.conversation.impl import local_conversation
     from openhands.sdk.skills import execute
 
     original_skills = local_conversation.load_available_skills
+    original_memory = local_conversation.load_memory
 
     def no_plugins(*_arguments, **_named):
         return {}
@@ -83,7 +88,11 @@ def drop_workspace_content():
         raise RuntimeError("gatepost: hooks are not run")
 
     def plain_skills(*arguments, **named):
-        return {name: skill for name, skill in original_skills(*arguments, **named).items() if not skill.mcp_tools}
+        skills = confined(lambda: original_skills(*arguments, **named))
+        return {name: skill for name, skill in skills.items() if not skill.mcp_tools}
+
+    def memory(*arguments, **named):
+        return confined(lambda: original_memory(*arguments, **named))
 
     def no_mcp(*_arguments, **_named):
         return []
@@ -96,6 +105,7 @@ def drop_workspace_content():
         (local_conversation, "register_file_agents", no_agents),
         (local_conversation, "create_hook_callback", no_hooks),
         (local_conversation, "load_available_skills", plain_skills),
+        (local_conversation, "load_memory", memory),
         (local_conversation.LocalConversation, "_runtime_mcp_tools", no_mcp),
         (execute, "_execute_inline_command", no_command),
     )
@@ -109,7 +119,7 @@ def workspace_content_dropped():
     from openhands.sdk.conversation.impl import local_conversation
     from openhands.sdk.skills import execute
 
-    names = ("load_available_plugins", "register_file_agents", "create_hook_callback", "load_available_skills")
+    names = ("load_available_plugins", "register_file_agents", "create_hook_callback", "load_available_skills", "load_memory")
     functions = [getattr(local_conversation, name) for name in names]
     functions += [local_conversation.LocalConversation._runtime_mcp_tools, execute._execute_inline_command]
     return all(getattr(function, "gatepost_dropped", False) for function in functions)

@@ -11,11 +11,13 @@ The environment names the descriptors, not their content:
   OPENHANDS_AGENT_SERVER_CONFIG_PATH=/dev/fd/N  the configuration, an unlinked file
 and, where what this process starts is confined:
   GATEPOST_WRAPPER     the program that confines itself and becomes another
+  GATEPOST_OUTER       the words that start it in an outer namespace, as JSON; none without one
   GATEPOST_PLAN_FD     the plan that it reads, an unlinked file
   GATEPOST_DOMAIN_FD   rules of the kernel's, for a thread of this process
   GATEPOST_AGENT_HOME  HOME of what this process starts
 """
 
+import json
 import os
 import socket
 import sys
@@ -23,6 +25,7 @@ import threading
 
 from gatepost_control import Control
 from gatepost_door import (
+    call_confined,
     confine_tools,
     is_only_door,
     probe,
@@ -97,6 +100,7 @@ def main():
         plan_number = take_descriptor("GATEPOST_PLAN_FD")
         domain_number = take_descriptor("GATEPOST_DOMAIN_FD")
         wrapper = os.fsencode(os.environ.pop("GATEPOST_WRAPPER"))
+        outer = [os.fsencode(word) for word in json.loads(os.environ.pop("GATEPOST_OUTER"))]
         agent_home = os.fsencode(os.environ.pop("GATEPOST_AGENT_HOME"))
     config_number = None
     path = os.environ.get("OPENHANDS_AGENT_SERVER_CONFIG_PATH", "")
@@ -106,7 +110,7 @@ def main():
 
     forbid_dumps()
     if confining:
-        route_children(wrapper, plan_number, agent_home)
+        route_children(outer, wrapper, plan_number, agent_home)
         refuse_other_ways()
     listener = socket.socket(fileno=listen_number)
     control = Control(control_number, lambda: inspect_process(nonce), lambda targets: probe(wrapper, targets))
@@ -115,7 +119,8 @@ def main():
     if confining:
         confine_tools(domain_number)
         withhold_from_terminals(agent_home)
-    drop_workspace_content()
+    confined = (lambda function: call_confined(domain_number, function)) if confining else (lambda function: function())
+    drop_workspace_content(confined)
     only_reviewed_conversations()
     install_latch(control)
     keep_waiting_calls()

@@ -57,7 +57,9 @@ pub(super) fn open(
         Some(door) => door,
         None => Door::bind(&places.paths.socket).map_err(|error| no_door(&error))?,
     };
-    let settings = places.settings()?;
+    let mut settings = places.settings()?;
+    // A socket that was handed over stands elsewhere than configured.
+    settings.paths.socket = Some(door.path()).filter(|path| path.is_absolute()).unwrap_or(settings.paths.socket);
     let contract = in_force(reviewed(&settings.agent_server.version)?);
     let signing_key =
         SigningKey::load_or_create(&settings.paths.signing_key).map(Arc::new).map_err(|error| match error {

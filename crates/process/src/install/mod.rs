@@ -14,7 +14,7 @@ pub(crate) mod record;
 mod steps;
 #[cfg(test)]
 mod tests;
-mod tool;
+pub(crate) mod tool;
 mod verify;
 
 use std::collections::BTreeMap;

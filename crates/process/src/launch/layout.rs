@@ -125,7 +125,6 @@ impl Layout {
     fn make_directories(&self, startup: &[(String, String)]) -> Result<(), LaunchError> {
         for directory in [
             &self.home,
-            &self.agent_home,
             &self.persistence,
             &self.cwd,
             &self.conversations,
@@ -136,6 +135,9 @@ impl Layout {
         ] {
             ensure_private_dir(directory)?;
         }
+        // What commands left there would be read by the shells of later ones before anybody approved anything.
+        put_away(&self.agent_home).map_err(LaunchError::files("cannot clear the agent's home"))?;
+        ensure_private_dir(&self.agent_home)?;
         // The server puts this directory first on its module path: nothing but our files may be in it.
         remove_all(&self.startup).map_err(LaunchError::files("cannot clear the start-up directory"))?;
         ensure_private_dir(&self.startup)?;
@@ -164,6 +166,14 @@ fn remove_all(directory: &Path) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         Ok(()) | Err(_) => Ok(()),
     }
+}
+
+/// Remove a directory that the agent's commands wrote to; where they made that impossible, move it aside.
+fn put_away(directory: &Path) -> io::Result<()> {
+    let Err(error) = remove_all(directory) else { return Ok(()) };
+    let aside = directory.with_extension(format!("left-{}", host::sign::random_hex(6)?));
+    tracing::warn!(%error, left = %aside.display(), "a directory of the agent's could not be removed and was moved aside");
+    fs::rename(directory, &aside)
 }
 
 /// A new private directory with a short name, below the runtime directory or `/tmp`.

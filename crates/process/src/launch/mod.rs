@@ -5,6 +5,7 @@ mod control;
 mod inspection;
 mod layout;
 mod leftovers;
+mod outer;
 mod output;
 mod predecessor;
 mod server;
@@ -202,7 +203,7 @@ fn check(announcement: &Announcement, identity: &Identity, pid: u32, version: &s
     if announcement.contract != version {
         return Err(format!("its start-up module is for version {:.40}, not {version}", announcement.contract));
     }
-    let measures = MEASURES.into_iter().chain(identity.is_confining.then_some(CONFINING_MEASURE));
+    let measures = MEASURES.into_iter().chain(identity.outer.is_some().then_some(CONFINING_MEASURE));
     let missing: Vec<&str> =
         measures.filter(|measure| !announcement.measures.iter().any(|done| done == measure)).collect();
     if !missing.is_empty() {

@@ -1,5 +1,6 @@
 //! A server that is ours: running, watched, and ended with everything it started.
 
+use std::ffi::OsString;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use host::{ChildProcess, Signal, Spawner};
 use tokio::sync::watch;
 
 use super::control::Control;
+use super::outer::NoOuter;
 use super::output::Output;
 use super::watch::{ExitReport, TREE_BUDGET, ignore_gone};
 
@@ -20,8 +22,8 @@ pub(crate) struct Identity {
     pub(crate) server_start_id: String,
     pub(crate) launch_config_digest: String,
     pub(crate) port: u16,
-    /// Whether the processes that it starts are confined.
-    pub(crate) is_confining: bool,
+    /// Where the processes that it starts are confined: the words of their outer namespace, or why they have none.
+    pub(crate) outer: Option<Result<Vec<OsString>, NoOuter>>,
     /// Kept open, so that nobody else can ever have the port while this value lives.
     pub(crate) listener: TcpListener,
 }
@@ -111,7 +113,13 @@ impl OwnedServer {
     /// Whether the processes that it starts are confined.
     #[must_use]
     pub fn is_confining(&self) -> bool {
-        self.identity.is_confining
+        self.identity.outer.is_some()
+    }
+
+    /// Why the processes that it starts have no outer namespace, where they are confined.
+    #[must_use]
+    pub fn no_outer(&self) -> Option<&str> {
+        self.identity.outer.as_ref().and_then(|outer| outer.as_ref().err()).map(|why| why.0.as_str())
     }
 
     /// Random for each start; approvals are bound to it. 32 lower-case hexadecimal digits.

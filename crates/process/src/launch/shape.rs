@@ -69,7 +69,28 @@ pub(crate) struct Shape<'a> {
     pub(crate) port: u16,
     pub(crate) nonce: &'a str,
     /// What confines the processes that the server starts, if anything does.
-    pub(crate) wrapper: Option<&'a Path>,
+    pub(crate) wrapper: Option<Wrapper<'a>>,
+}
+
+/// What stands before each program that the server starts.
+pub(crate) struct Wrapper<'a> {
+    /// It confines itself and becomes the program.
+    pub(crate) program: &'a Path,
+    /// Before the wrapper itself: what starts it in an outer namespace; empty without one.
+    pub(crate) outer: &'a [OsString],
+    /// The owner's home: HOME is another, so what is granted of this one is named.
+    pub(crate) owner_home: &'a Path,
+}
+
+/// What is granted of the owner's home, by the variable that names it. Not by way of a link: its target is not granted.
+const OF_OWNER: [(&str, &str); 2] = [("GIT_CONFIG_GLOBAL", ".gitconfig"), ("RUSTUP_HOME", ".rustup")];
+
+impl Wrapper<'_> {
+    fn owners(&self) -> impl Iterator<Item = (OsString, OsString)> + '_ {
+        let granted = OF_OWNER.iter().map(|(name, place)| (name, self.owner_home.join(place)));
+        let granted = granted.filter(|(_, path)| path.canonicalize().is_ok_and(|resolved| resolved == *path));
+        granted.map(|(name, path)| ((*name).into(), path.into()))
+    }
 }
 
 /// The variables that have the same value at every start.
@@ -101,14 +122,17 @@ impl Shape<'_> {
             (NONCE_VARIABLE, self.nonce.into()),
         ];
         variables.extend(own.map(|(name, value)| (name.into(), value)));
-        if let Some(wrapper) = self.wrapper {
-            let confining: [(&str, OsString); 4] = [
+        if let Some(wrapper) = &self.wrapper {
+            let outer: Vec<_> = wrapper.outer.iter().map(|word| word.to_string_lossy()).collect();
+            let confining: [(&str, OsString); 5] = [
                 ("GATEPOST_AGENT_HOME", self.layout.agent_home.clone().into()),
                 ("GATEPOST_DOMAIN_FD", DOMAIN_FD.to_string().into()),
+                ("GATEPOST_OUTER", json!(outer).to_string().into()),
                 ("GATEPOST_PLAN_FD", PLAN_FD.to_string().into()),
-                ("GATEPOST_WRAPPER", wrapper.into()),
+                ("GATEPOST_WRAPPER", wrapper.program.into()),
             ];
             variables.extend(confining.map(|(name, value)| (name.into(), value)));
+            variables.extend(wrapper.owners());
         }
         variables
     }

@@ -12,7 +12,7 @@ use super::confining::Bounds;
 use super::layout::Layout;
 use super::output::Output;
 use super::server::{Identity, Running};
-use super::shape::{CONFIG_FD, CONTROL_FD, DOMAIN_FD, LISTEN_FD, PLAN_FD, Shape};
+use super::shape::{CONFIG_FD, CONTROL_FD, DOMAIN_FD, LISTEN_FD, PLAN_FD, Shape, Wrapper};
 use super::watch::{self, Watched};
 use super::{LaunchError, LaunchSpec, leftovers, predecessor};
 
@@ -76,6 +76,10 @@ fn spawn(spawner: &Spawner, spec: &LaunchSpec, layout: &Layout) -> Result<Spawne
     let random = || host::sign::random_hex(RANDOM_BYTES).map_err(LaunchError::files("cannot get random bytes"));
     let (nonce, server_start_id) = (random()?, random()?);
     let (listener, port) = host::listener::bind_loopback().map_err(LaunchError::files("cannot listen on loopback"))?;
+    let bounds = spec.confining.as_ref().map(|confining| confining.bounds(&spec.program, layout, &spec.path));
+    let bounds = bounds.transpose()?;
+    let outer = bounds.as_ref().map(|bounds| bounds.outer.clone());
+    let prefix = outer.clone().and_then(Result::ok).unwrap_or_default();
     let shape = Shape {
         program: &spec.program,
         version: &spec.version,
@@ -83,14 +87,17 @@ fn spawn(spawner: &Spawner, spec: &LaunchSpec, layout: &Layout) -> Result<Spawne
         path: spec.path.clone(),
         port,
         nonce: &nonce,
-        wrapper: spec.confining.as_ref().map(|confining| confining.wrapper.as_path()),
+        wrapper: spec.confining.as_ref().map(|confining| Wrapper {
+            program: &confining.wrapper,
+            outer: &prefix,
+            owner_home: &confining.owner_home,
+        }),
     };
     let launch_config_digest = shape.digest(&spec.startup_files);
     let configuration = shape.configuration(&spec.session_key, &spec.secret_key);
     let descriptors = descriptors(&listener, configuration.expose().as_bytes());
     let Descriptors { mut fds, control_end } = descriptors.map_err(LaunchError::files("cannot make descriptors"))?;
-    if let Some(confining) = &spec.confining {
-        let Bounds { plan, domain } = confining.bounds(&spec.program, layout, &spec.path)?;
+    if let Some(Bounds { plan, domain, .. }) = bounds {
         fds.extend([(plan, PLAN_FD), (domain, DOMAIN_FD)]);
     }
     let (reader, writer) = io::pipe().map_err(LaunchError::files("cannot make a pipe"))?;
@@ -108,8 +115,7 @@ fn spawn(spawner: &Spawner, spec: &LaunchSpec, layout: &Layout) -> Result<Spawne
             stderr: stderr.into(),
         })
         .map_err(LaunchError::files("cannot start the server"))?;
-    let is_confining = spec.confining.is_some();
-    let identity = Identity { nonce, server_start_id, launch_config_digest, port, is_confining, listener };
+    let identity = Identity { nonce, server_start_id, launch_config_digest, port, outer, listener };
     Ok(Spawned { child, output, control_end, identity })
 }
 

@@ -46,6 +46,8 @@ pub enum Probe {
     StateDirectory,
     /// Be answered at the daemon's socket.
     DaemonAnswer,
+    /// List the owner's home.
+    HomeListing,
     /// Make a file in the owner's home.
     HomeFile,
     /// Gain privileges by executing a program.
@@ -58,23 +60,27 @@ pub enum Probe {
     OutsideSocket,
     /// Connect to a socket with an abstract name of a program outside.
     AbstractSocket,
+    /// Open another terminal of the owner's.
+    OwnersTerminal,
 }
 
 impl Probe {
     /// Every probe.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::ServerEnvironment,
         Self::ServerMemory,
         Self::DaemonEnvironment,
         Self::DaemonMemory,
         Self::StateDirectory,
         Self::DaemonAnswer,
+        Self::HomeListing,
         Self::HomeFile,
         Self::NewPrivileges,
         Self::SignalServer,
         Self::SignalDaemon,
         Self::OutsideSocket,
         Self::AbstractSocket,
+        Self::OwnersTerminal,
     ];
 
     /// What is reached while it gets through.
@@ -86,9 +92,14 @@ impl Probe {
             | Self::DaemonMemory
             | Self::StateDirectory
             | Self::DaemonAnswer
+            | Self::HomeListing
             | Self::HomeFile
             | Self::NewPrivileges => Level::Weak,
-            Self::SignalServer | Self::SignalDaemon | Self::OutsideSocket | Self::AbstractSocket => Level::Partial,
+            Self::SignalServer
+            | Self::SignalDaemon
+            | Self::OutsideSocket
+            | Self::AbstractSocket
+            | Self::OwnersTerminal => Level::Partial,
         }
     }
 
@@ -101,6 +112,7 @@ impl Probe {
             Self::DaemonMemory => "A command can read the daemon's memory, and the keys in it.",
             Self::StateDirectory => "A command can read the daemon's files, and the keys among them.",
             Self::DaemonAnswer => "The daemon answers a command at its socket.",
+            Self::HomeListing => "A command can read the owner's home.",
             Self::HomeFile => "A command can write in the owner's home, and so be started again from outside.",
             Self::NewPrivileges => "A command can gain privileges by programs like sudo.",
             Self::SignalServer => "A command can end the server: the kernel is older than 6.12.",
@@ -111,6 +123,9 @@ impl Probe {
             }
             Self::AbstractSocket => {
                 "A command can connect to sockets with abstract names outside: the kernel is older than 6.12."
+            }
+            Self::OwnersTerminal => {
+                "A command can write to other terminals of the owner, and read what is typed there, an approval too."
             }
         }
     }

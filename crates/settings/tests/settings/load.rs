@@ -30,7 +30,7 @@ fn without_a_file_all_is_default() {
     assert_eq!(settings.workspaces.roots, [home.path().join("src")]);
     assert_eq!(settings.model, None);
     assert_eq!((settings.approval.expires_min, settings.approval.reviewed_content.len()), (60, 0));
-    assert_eq!(settings.confinement.level, Level::Weak);
+    assert_eq!(settings.confinement.level, Level::Full);
     assert_eq!(settings.events.retention_days, 30);
     assert!(settings.read_model_key().unwrap().is_none());
     let empty = home.load("").unwrap();

@@ -25,19 +25,21 @@ const MAX_LINE_BYTES: u64 = 1 << 20;
 const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
 /// What a process of the agent's tries, as the daemon asks for it.
-const PROBES: [&str; 12] = [
+const PROBES: [&str; 14] = [
     "server_environment",
     "server_memory",
     "daemon_environment",
     "daemon_memory",
     "state_directory",
     "daemon_answer",
+    "home_listing",
     "home_file",
     "new_privileges",
     "signal_server",
     "signal_daemon",
     "outside_socket",
     "abstract_socket",
+    "owners_terminal",
 ];
 
 /// Runs the server to its end, which comes from outside.

@@ -57,7 +57,7 @@ impl Guard {
     const fn lines(self) -> (&'static str, &'static str) {
         match self {
             Self::Latch => ("        if control.take_grants(event_ids):\n", "        if True:\n"),
-            Self::Content => ("\n    drop_workspace_content()\n", "\n"),
+            Self::Content => ("\n    drop_workspace_content(confined)\n", "\n"),
             Self::Conversations => ("\n    only_reviewed_conversations()\n", "\n"),
             Self::Routes => ("        self.config.loaded_app = only_reviewed_routes(self.config.loaded_app)\n", ""),
         }

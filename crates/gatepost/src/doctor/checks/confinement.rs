@@ -43,23 +43,33 @@ pub(super) fn all(settings: Option<&Settings>, offered: &Offered) -> Vec<Finding
             "use a kernel with CONFIG_SECURITY_LANDLOCK, and landlock in its lsm= list",
         ),
     };
-    let unused = |what: &str| format!("{what}; not used yet");
-    let namespaces = user_namespaces_forbidden.unwrap_or("allowed, as far as the kernel shows");
-    let bubblewrap = bubblewrap.as_ref().map_or_else(|| "not on PATH".to_owned(), |path| path.display().to_string());
-    vec![
-        level(settings, highest(offered)),
-        landlock,
-        Finding::ok("user_namespaces", unused(namespaces)),
-        Finding::ok("bubblewrap", unused(&bubblewrap)),
-    ]
+    let namespaces = match user_namespaces_forbidden {
+        None => Finding::ok("user_namespaces", "allowed, as far as the kernel shows"),
+        Some(why) => Finding::warning(
+            "user_namespaces",
+            format!("forbidden to ordinary users: {why}"),
+            "allow them, at least to bubblewrap: it hides the sockets of your other programs from the agent",
+        ),
+    };
+    let bubblewrap = match bubblewrap {
+        Some(path) => Finding::ok("bubblewrap", path.display().to_string()),
+        None => Finding::warning(
+            "bubblewrap",
+            "bwrap is not on PATH: the sockets of your other programs are within the agent's reach",
+            "install the package bubblewrap",
+        ),
+    };
+    vec![level(settings, highest(offered)), landlock, namespaces, bubblewrap]
 }
 
-/// What can be proved here at best: other programs' sockets stay within reach until the kernel can hide them.
+/// What can be proved here at best: other programs' sockets stay within reach where neither bubblewrap nor the kernel hides
+/// them.
 fn highest(offered: &Offered) -> Level {
     match offered.landlock_abi {
         None => Level::Weak,
         Some(_) if offered.is_root => Level::Weak,
         Some(abi) if host::confine::missing(Some(abi)).is_empty() => Level::Full,
+        Some(_) if offered.bubblewrap.is_some() && offered.user_namespaces_forbidden.is_none() => Level::Full,
         Some(_) => Level::Partial,
     }
 }
@@ -94,7 +104,14 @@ mod tests {
     #[test]
     fn the_most_that_can_be_proved_is_said() {
         let with = |is_root, landlock_abi| Offered { is_root, landlock_abi, ..Offered::default() };
+        let bubblewrap = Some(PathBuf::from("/usr/bin/bwrap"));
         let cases = [
+            (Offered { bubblewrap: bubblewrap.clone(), ..with(false, Some(7)) }, Level::Full, State::Ok),
+            (
+                Offered { bubblewrap, user_namespaces_forbidden: Some("switched off"), ..with(false, Some(7)) },
+                Level::Partial,
+                State::Ok,
+            ),
             (with(false, None), Level::Weak, State::Warning),
             (with(true, Some(99)), Level::Weak, State::Warning),
             (with(false, Some(1)), Level::Partial, State::Ok),
@@ -111,13 +128,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_used_is_said_to_be_there_or_not() {
+    fn what_is_missing_is_named_with_its_remedy() {
         let everything = Offered { bubblewrap: Some("/usr/bin/bwrap".into()), ..Offered::default() };
         let nothing = Offered { user_namespaces_forbidden: Some("switched off"), ..Offered::default() };
-        for (offered, words) in [(everything, ["allowed", "bwrap"]), (nothing, ["switched off", "not"])] {
+        for (offered, state, words) in
+            [(everything, State::Ok, ["allowed", "bwrap"]), (nothing, State::Warning, ["switched off", "not on PATH"])]
+        {
             for (finding, word) in all(None, &offered)[2..].iter().zip(words) {
-                assert_eq!(finding.state, State::Ok);
-                assert!(finding.detail.contains(word) && finding.detail.contains("not used"), "{}", finding.detail);
+                assert_eq!(finding.state, state);
+                assert!(finding.detail.contains(word), "{}", finding.detail);
+                assert_eq!(finding.remedy.is_some(), state == State::Warning);
             }
         }
     }
