@@ -16,7 +16,7 @@ const MARK_FILE: &str = "records.clean";
 /// More than any mark has.
 const MAX_MARK_BYTES: u64 = 1024;
 
-/// Leaves the mark. Only for when both files were closed with nothing to be written any more.
+/// Leaves the mark. Only for when both files were closed with nothing to be written any more, and neither told of damage.
 ///
 /// # Errors
 /// `Io`, `DiskFull`, `NotWritable`: then there is no mark, and the next start checks the files whole.

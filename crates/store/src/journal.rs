@@ -59,7 +59,8 @@ impl Journal {
     /// Closes the file, after all that was asked before. Further calls fail with [`StoreError::Stopped`].
     ///
     /// # Errors
-    /// As [`Self::append`].
+    /// As [`Self::append`]. `Damaged` when damage was met since it was opened, by whatever call: it is closed, and no mark of
+    /// an orderly stop may spare the whole check.
     pub fn close(&self) -> Result<(), StoreError> {
         self.worker.close()
     }

@@ -82,7 +82,8 @@ impl Ledger {
     /// Closes the file, after all that was asked before. Further calls fail with [`StoreError::Stopped`].
     ///
     /// # Errors
-    /// As [`Self::put_session`] without `Conflict`.
+    /// As [`Self::put_session`] without `Conflict`. `Damaged` when damage was met since it was opened, by whatever call: it
+    /// is closed, and no mark of an orderly stop may spare the whole check.
     pub fn close(&self) -> Result<(), StoreError> {
         self.worker.close()
     }
@@ -255,7 +256,12 @@ impl Ledger {
             let notary = Arc::clone(&self.notary);
             match self.worker.read(move |connection| walk.step(connection, &*notary))? {
                 Step::More(further) => walk = further,
-                Step::Done(verdict) => return Ok(verdict),
+                Step::Done(verdict) => {
+                    if verdict.broken.is_some() {
+                        self.worker.note_damage("the chain is broken");
+                    }
+                    return Ok(verdict);
+                }
             }
         }
     }

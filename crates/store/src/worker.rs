@@ -1,13 +1,15 @@
 //! The thread that owns a file's connection, and its bounded queue.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
-use crate::error::StoreError;
+use crate::error::{StoreError, Trouble};
 
 /// Jobs that may wait; callers block beyond it.
 const QUEUE_JOBS: usize = 256;
@@ -26,9 +28,26 @@ trait Write: Send {
     fn finish(self: Box<Self>, committed: Result<(), StoreError>);
 }
 
+/// Whether damage of the file was met since it was opened, whether or not anyone still waited for that answer.
+#[derive(Clone, Default)]
+struct Damage(Arc<AtomicBool>);
+
+impl Damage {
+    fn note<T>(&self, outcome: &Result<T, StoreError>) {
+        if outcome.as_ref().is_err_and(|error| error.trouble() == Trouble::Damaged) {
+            self.0.store(true, Ordering::Release);
+        }
+    }
+
+    fn was_met(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
 struct PendingWrite<T, F> {
     operation: Option<F>,
     outcome: Result<T, StoreError>,
+    damage: Damage,
     reply: SyncSender<Result<T, StoreError>>,
 }
 
@@ -48,8 +67,10 @@ where
 
     fn finish(self: Box<Self>, committed: Result<(), StoreError>) {
         // What an operation read may be the work of another one of the batch: without the commit no outcome stands.
+        let outcome = committed.and(self.outcome);
+        self.damage.note(&outcome);
         // A caller that no longer waits is no fault.
-        self.reply.send(committed.and(self.outcome)).ok();
+        self.reply.send(outcome).ok();
     }
 }
 
@@ -73,6 +94,7 @@ enum Job {
 /// Handle of the thread; dropping it lets the queued jobs finish and closes the file.
 pub(crate) struct Worker {
     path: PathBuf,
+    damage: Damage,
     jobs: Option<SyncSender<Job>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -85,7 +107,7 @@ impl Worker {
             .name(name.to_owned())
             .spawn(move || run(connection, &queue))
             .map_err(|error| StoreError::io(&path, &error))?;
-        Ok(Self { path, jobs: Some(jobs), thread: Some(thread) })
+        Ok(Self { path, damage: Damage::default(), jobs: Some(jobs), thread: Some(thread) })
     }
 
     /// Does a write, all of it or nothing; returns once it is committed.
@@ -94,7 +116,8 @@ impl Worker {
         operation: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (reply, answer) = sync_channel(1);
-        let pending = PendingWrite { operation: Some(operation), outcome: Err(StoreError::Stopped), reply };
+        let (damage, outcome) = (self.damage.clone(), Err(StoreError::Stopped));
+        let pending = PendingWrite { operation: Some(operation), outcome, damage, reply };
         self.submit(Job::Write(Box::new(pending)))?;
         self.await_answer(&answer)
     }
@@ -105,17 +128,31 @@ impl Worker {
         operation: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (reply, answer) = sync_channel(1);
+        let damage = self.damage.clone();
         self.submit(Job::Read(Box::new(move |connection| {
-            reply.send(operation(connection)).ok();
+            let outcome = operation(connection);
+            damage.note(&outcome);
+            reply.send(outcome).ok();
         })))?;
         self.await_answer(&answer)
     }
 
     /// Closes the file after all that was asked before; what is asked afterwards is refused as [`StoreError::Stopped`].
+    /// Also closed, and told as damaged, is a file whose damage was met while it was open.
     pub(crate) fn close(&self) -> Result<(), StoreError> {
         let (reply, answer) = sync_channel(1);
         self.submit(Job::Close(reply))?;
-        self.await_answer(&answer)
+        self.await_answer(&answer)?;
+        if self.damage.was_met() {
+            let reason = "damage was met while it was in use".to_owned();
+            return Err(StoreError::Damaged { path: self.path.clone(), reason });
+        }
+        Ok(())
+    }
+
+    /// Notes damage that an answer tells of without being an error.
+    pub(crate) fn note_damage(&self, reason: &str) {
+        self.damage.note::<()>(&Err(StoreError::damaged(reason)));
     }
 
     fn submit(&self, mut job: Job) -> Result<(), StoreError> {

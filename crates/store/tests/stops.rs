@@ -85,6 +85,54 @@ fn the_mark_counts_once_and_only_for_the_files_as_they_were_closed() {
     assert_eq!(take_clean_mark(path).unwrap(), Check::Whole, "it is none of ours");
 }
 
+/// Overwrites the pages of a file behind the back of the one that has it open.
+fn wipe(path: &Path) {
+    use std::os::unix::fs::FileExt;
+    let file = fs::OpenOptions::new().write(true).open(path).unwrap();
+    let length = usize::try_from(file.metadata().unwrap().len()).unwrap();
+    // The first page holds the schema, which is known already.
+    file.write_all_at(&vec![0xff; length - 4096], 4096).unwrap();
+    // Closing it would free the lock of the one that has it open.
+    std::mem::forget(file);
+}
+
+#[test]
+fn a_file_whose_damage_was_met_while_it_was_open_is_closed_as_damaged_and_an_unharmed_one_is_not() {
+    let directory = closed();
+    let journal = Journal::open(directory.path(), Check::Whole).unwrap();
+    wipe(&directory.path().join(JOURNAL_FILE));
+    assert!(matches!(journal.rows("s", 0, 9), Err(StoreError::Damaged { .. })));
+    assert!(matches!(journal.close(), Err(StoreError::Damaged { reason, .. }) if reason.contains("in use")));
+    assert_eq!(journal.close(), Err(StoreError::Stopped), "it is closed");
+
+    let directory = closed();
+    let journal = Journal::open(directory.path(), Check::Whole).unwrap();
+    assert!(journal.append("s", vec![event("a"), event("c")], 1).is_ok() && journal.rows("s", 9, 9).is_ok());
+    assert!(matches!(journal.read("s", 7, 0, 9), Err(StoreError::OutOfRange { .. })), "a refusal is no damage");
+    assert_eq!(journal.close(), Ok(()));
+
+    let directory = closed();
+    let ledger = open_ledger(directory.path()).unwrap();
+    wipe(&directory.path().join(LEDGER_FILE));
+    assert!(matches!(ledger.note_refusal(refused("empty")), Err(StoreError::Damaged { .. })), "by a write");
+    assert!(matches!(ledger.close(), Err(StoreError::Damaged { .. })));
+}
+
+#[test]
+fn a_chain_that_was_found_broken_is_damage_too() {
+    let directory = closed();
+    let path = directory.path().join(LEDGER_FILE);
+    let mut bytes = fs::read(&path).unwrap();
+    let at = bytes.windows(7).position(|window| window == b"\"empty\"").unwrap();
+    bytes[at + 1] = b'E';
+    fs::write(&path, &bytes).unwrap();
+    let open = || Ledger::open(directory.path(), Arc::new(Word("own")), Check::Cheap, 1).unwrap();
+    assert_eq!(open().close(), Ok(()), "nobody looked");
+    let ledger = open();
+    assert!(ledger.verify().unwrap().broken.is_some());
+    assert!(matches!(ledger.close(), Err(StoreError::Damaged { .. })));
+}
+
 #[test]
 fn no_mark_is_left_while_a_file_is_open() {
     let directory = closed();

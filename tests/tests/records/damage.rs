@@ -4,6 +4,7 @@ use super::{changed, edit, files, get, home, ledger, refused};
 use gatepost_tests::{Faked, LIMIT, wait_until};
 use serde_json::{Value, json};
 use std::fs;
+use std::os::unix::fs::FileExt as _;
 use testkit::daemon::{Daemon, Home};
 use testkit::fake_server::Plan;
 
@@ -147,6 +148,30 @@ fn a_damaged_ledger_is_set_aside_when_that_is_meant_and_a_good_one_never() {
     let daemon = home.serve().unwrap();
     assert_eq!(get(daemon.client(), "/v1/audit")["head"]["n"], 1, "a chain was begun anew");
     assert!(aside.exists());
+}
+
+/// A start after an orderly stop looks at little: what the daemon itself met must not be passed over by that.
+#[test]
+fn damage_that_is_met_while_the_daemon_runs_is_looked_for_by_the_next_start() {
+    let home = used();
+    let daemon = home.serve().unwrap();
+    let bytes = fs::read(ledger(&home)).unwrap();
+    let file = fs::OpenOptions::new().write(true).open(ledger(&home)).unwrap();
+    // Wherever it stands; in the middle of the chain, which a start after an orderly stop does not read.
+    let link = b"\"refused-3\"";
+    for at in (0..bytes.len() - link.len()).filter(|at| bytes[*at..].starts_with(link)) {
+        file.write_all_at(b"R", u64::try_from(at + 1).unwrap()).unwrap();
+    }
+    let clean = home.state().join("records.clean");
+    assert!(daemon.stop().unwrap().status.success() && clean.exists(), "nobody met it");
+    let daemon = home.serve().unwrap();
+    assert_eq!(get(daemon.client(), "/v1/audit/verification")["intact"], false);
+    assert!(daemon.stop().unwrap().status.success());
+    assert!(!clean.exists());
+    let daemon = serve_damaged(&home, "met while it ran");
+    let ready = daemon.client().get("/v1/readyz").unwrap();
+    assert_eq!(ready.body["reasons"][0]["code"], "ledger_damaged", "{}", ready.text);
+    assert!(daemon.stop().unwrap().status.success());
 }
 
 /// Events of a session are read from the server again, and a reader of the old file is told to start over.

@@ -51,10 +51,11 @@ pub(super) fn open(state_dir: &Path, signing_key: &Arc<SigningKey>) -> Result<Op
     Ok(OpenRecords { ledger, journal: journal.map_err(|error| failed(&error))?, notes })
 }
 
-/// Closes both and leaves the mark of an orderly stop. **Blocks.**
+/// Closes both and leaves the mark of an orderly stop, unless damage of either was met meanwhile: the next start must look
+/// for it. **Blocks.**
 pub(super) fn close(state_dir: &Path, records: &OpenRecords) {
-    let closed = records.journal.close().and_then(|()| records.ledger.close());
-    match closed.and_then(|()| store::mark_clean(state_dir)) {
+    let (journal, ledger) = (records.journal.close(), records.ledger.close());
+    match journal.and(ledger).and_then(|()| store::mark_clean(state_dir)) {
         Ok(()) => tracing::debug!("the records are closed"),
         Err(error) => tracing::warn!(%error, "the records were not closed in order; the next start checks them whole"),
     }

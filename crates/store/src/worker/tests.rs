@@ -94,7 +94,14 @@ fn dropping_the_handle_finishes_what_was_queued() {
     let (reply, answer) = sync_channel(1);
     let outcome: Result<(), StoreError> = Err(StoreError::Stopped);
     let operation = |connection: &Connection| insert(connection, "queued");
-    worker.submit(Job::Write(Box::new(PendingWrite { operation: Some(operation), outcome, reply }))).unwrap();
+    worker
+        .submit(Job::Write(Box::new(PendingWrite {
+            operation: Some(operation),
+            outcome,
+            damage: Damage::default(),
+            reply,
+        })))
+        .unwrap();
     drop(worker);
     assert_eq!(answer.try_recv(), Ok(Ok(())));
     assert_eq!(stored(&start(directory.path())), ["queued"]);
