@@ -33,7 +33,7 @@ pub struct Verdict {
     pub events_missing: u64,
     /// Got twice in one epoch.
     pub events_duplicated: u64,
-    /// Got after one that the server appended later.
+    /// Got after one that the server appended later, and not numbered late for that.
     pub events_out_of_order: u64,
     /// Events of a server that stand in no log of it.
     pub events_unfounded: u64,
@@ -49,7 +49,7 @@ pub(super) fn judge(record: &Record) -> Verdict {
     }
     verdict.judge_requests(record);
     for view in &record.views {
-        verdict.judge_view(view, record.conversations.get(&view.session));
+        verdict.judge_view(view, record);
     }
     verdict
 }
@@ -137,7 +137,8 @@ impl Verdict {
         }
     }
 
-    fn judge_view(&mut self, view: &View, conversation: Option<&Conversation>) {
+    fn judge_view(&mut self, view: &View, record: &Record) {
+        let conversation = record.conversations.get(&view.session);
         let nothing = Conversation::default();
         let log = &conversation.unwrap_or(&nothing).events;
         let place: BTreeMap<&str, usize> = log.iter().enumerate().map(|(at, id)| (id.as_str(), at)).collect();
@@ -158,18 +159,26 @@ impl Verdict {
         }
         // An epoch that was given up said itself that it is not the server's order.
         let last: &[_] = view.epochs.last().map_or(&[], Vec::as_slice);
-        let (mut reached, mut got) = (None, BTreeSet::new());
+        let is_late = |id: &str| record.late.contains(&(view.session.clone(), id.to_owned()));
+        // What the stream left out gets the next number when a read of the log shows it: behind its place, never before it, and
+        // in the log's order among its like.
+        let (mut reached, mut reached_late, mut got) = (None, None, BTreeSet::new());
         for seen in last.iter().filter(|seen| !seen.own) {
             let Some(at) = place.get(seen.event_id.as_str()).copied() else {
                 self.events_unfounded += 1;
                 self.find(format!("{of} got {}, which no log of the server holds", seen.event_id));
                 continue;
             };
-            if got.insert(at) && reached.is_some_and(|reached| at < reached) {
+            let late = is_late(&seen.event_id);
+            let bound = if late { reached_late } else { reached };
+            if got.insert(at) && bound.is_some_and(|bound| at < bound) {
                 self.events_out_of_order += 1;
                 self.find(format!("{of} got {} too late", seen.event_id));
             }
             reached = reached.max(Some(at));
+            if late {
+                reached_late = reached_late.max(Some(at));
+            }
         }
         // What the server lost itself nobody can read.
         let ends_early = view.cut_short || conversation.is_some_and(|conversation| conversation.broken.is_some());

@@ -59,6 +59,7 @@ fn sound() -> Record {
             .into(),
         closes: BTreeMap::new(),
         views: vec![view(&[&[(1, "own-1"), (2, "a"), (3, "m"), (4, "own-2"), (5, "b")]])],
+        late: BTreeSet::new(),
     }
 }
 
@@ -166,6 +167,27 @@ fn swapped_and_repeated_and_unfounded_events_are_found() {
     assert_eq!(own.events_duplicated, 1);
     let unfounded = verdict_of(|record| record.views = vec![view(&[&[(1, "a"), (2, "x"), (3, "m"), (4, "b")]])]);
     assert_eq!(unfounded.events_unfounded, 1);
+}
+
+#[test]
+fn what_the_journal_has_as_late_may_stand_behind_its_place_and_nothing_else_may() {
+    let with = |late: &[&str], events: &[(u64, &str)]| {
+        let mut record = sound();
+        record.late = late.iter().map(|id| (SESSION.to_owned(), (*id).to_owned())).collect();
+        record.views = vec![view(&[events])];
+        judge(&record)
+    };
+    let behind = [(1, "m"), (2, "a"), (3, "b")];
+    assert!(with(&["a"], &behind).is_sound());
+    assert!(with(&["a", "m"], &[(1, "b"), (2, "a"), (3, "m")]).is_sound());
+    assert_eq!(with(&["m"], &behind).events_out_of_order, 1, "a late one stands before its place");
+    assert_eq!(with(&["b"], &behind).events_out_of_order, 1, "another one is late");
+    assert_eq!(with(&["a"], &[(1, "b"), (2, "m"), (3, "a")]).events_out_of_order, 1, "one of two is late");
+    assert_eq!(with(&["a", "m"], &[(1, "b"), (2, "m"), (3, "a")]).events_out_of_order, 1, "both are, and swapped");
+    let mut elsewhere = sound();
+    elsewhere.late = [("f".to_owned(), "a".to_owned())].into();
+    elsewhere.views = vec![view(&[&behind])];
+    assert_eq!(judge(&elsewhere).events_out_of_order, 1, "late in another session");
 }
 
 #[test]

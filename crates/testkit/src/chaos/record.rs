@@ -1,6 +1,6 @@
 //! What a run leaves for its judge: what clients were told, and what the server's own files and log say. Plain data.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a client was told of one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,4 +90,6 @@ pub(super) struct Record {
     /// How often a session was asked to be closed: each may interrupt it.
     pub(super) closes: BTreeMap<String, u64>,
     pub(super) views: Vec<View>,
+    /// Sessions and events that the daemon's journal has as left out by the server's stream: numbered behind their place.
+    pub(super) late: BTreeSet<(String, String)>,
 }

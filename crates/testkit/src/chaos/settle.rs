@@ -82,6 +82,7 @@ impl Play<'_> {
             requests: truth::requests(self.stage.logs())?,
             closes: known.closes.clone(),
             views,
+            late: truth::late(self.stage.state())?,
         };
         let leftovers = stopped.leftovers.into_iter().map(|left| format!("{} {}", left.pid, left.command)).collect();
         Ok(Left { record, evidence, leftovers, sessions: known.sessions.len(), restless })

@@ -2,12 +2,13 @@
 
 use super::record::Conversation;
 use crate::daemon::ServerLog;
-use crate::failure::{Doing, Outcome};
+use crate::failure::{Doing, Failure, Outcome};
 use crate::soak::log::{Line, Reading, read};
 use crate::soak::shape::marker_of;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// All conversations, and what their logs say of our commands.
 pub(super) fn conversations(state: &Path, marks: &Path) -> Outcome<(BTreeMap<String, Conversation>, Reading)> {
@@ -43,6 +44,23 @@ pub(super) fn conversations(state: &Path, marks: &Path) -> Outcome<(BTreeMap<Str
         }
     }
     Ok((found, readings))
+}
+
+/// Reads a database that nobody has open: it is neither locked nor written beside.
+const LATE: &str = "import json,sqlite3,sys
+journal = sqlite3.connect('file:' + sys.argv[1] + '?immutable=1', uri=True)
+print(json.dumps(journal.execute('SELECT session_id, event_id FROM events WHERE is_late = 1').fetchall()))";
+
+/// Sessions and events that the journal of a stopped daemon has as late.
+pub(super) fn late(state: &Path) -> Outcome<BTreeSet<(String, String)>> {
+    let journal = state.join("journal.sqlite3");
+    let output = Command::new("python3").args(["-I", "-c", LATE]).arg(&journal).output();
+    let output = output.doing("the journal could not be read")?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(Failure::new(format!("the journal could not be read: {said}")));
+    }
+    serde_json::from_slice(&output.stdout).doing("the journal's late events")
 }
 
 /// The file of this conversation that its server can read no more, if there is one.
@@ -164,6 +182,19 @@ mod tests {
         for (method, target, kind) in cases {
             assert_eq!(mutation(method, target), kind.map(|kind| ("c", kind)), "{method} {target}");
         }
+    }
+
+    #[test]
+    fn late_events_are_read_from_the_journal_and_nothing_is_left_beside_it() {
+        let state = tempfile::tempdir().unwrap();
+        let make = "import sqlite3,sys\nj=sqlite3.connect(sys.argv[1])\nj.executescript('CREATE TABLE events (session_id, \
+                    event_id, is_late); INSERT INTO events VALUES (1, 1, 0)')\nj.execute(\"INSERT INTO events VALUES \
+                    ('s', 'e', 1)\")\nj.commit()";
+        let journal = state.path().join("journal.sqlite3");
+        assert!(Command::new("python3").args(["-c", make]).arg(&journal).status().unwrap().success());
+        assert_eq!(late(state.path()).unwrap(), [("s".to_owned(), "e".to_owned())].into());
+        assert_eq!(entries(state.path()).unwrap(), [journal]);
+        assert!(late(&state.path().join("nowhere")).is_err());
     }
 
     #[test]
