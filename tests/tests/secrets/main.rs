@@ -20,6 +20,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use testkit::daemon::{processes_of, unprivileged_install};
@@ -62,6 +63,34 @@ fn no_key_is_found_by_an_approved_command_or_from_the_outside() {
     replies.collect(&session);
     assert_eq!(replies.holding(&secrets), [] as [String; 0]);
     assert_eq!(secrets.in_bytes(scene.daemon().log().unwrap().as_bytes()), BTreeSet::new());
+    scene.finish();
+}
+
+/// The next daemon knows a server that was left by its arguments: its environment is closed to its own user as well.
+#[test]
+fn the_real_servers_arguments_name_its_start_and_can_be_read_by_its_owner() {
+    let scene = scene();
+    let _session = scene.session();
+    let server = scene.server_pid().unwrap();
+    let owner = fs::read_to_string(format!("/proc/{server}/status")).unwrap();
+    let owner: u32 =
+        owner.lines().find_map(|line| line.strip_prefix("Uid:")?.split_whitespace().next()?.parse().ok()).unwrap();
+    let read = |file: &str| {
+        let mut command = Command::new("/bin/cat");
+        command.arg(format!("/proc/{server}/{file}"));
+        if is_root() {
+            command.uid(owner).gid(owner);
+        }
+        command.output().unwrap()
+    };
+    let bindings = fs::read_dir(scene.home().state().join("bindings")).unwrap();
+    let record = bindings.flatten().find_map(|binding| fs::read(binding.path().join("server.json")).ok()).unwrap();
+    let record: Value = serde_json::from_slice(&record).unwrap();
+    assert_eq!(record["pid"], server);
+    assert!(!read("environ").status.success(), "its environment can be read");
+    let arguments = String::from_utf8(read("cmdline").stdout).unwrap();
+    let name = format!("/startup/{}\0", record["start_name"].as_str().unwrap());
+    assert!(arguments.contains(&name), "{arguments:?} names no {name:?}");
     scene.finish();
 }
 

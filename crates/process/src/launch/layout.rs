@@ -16,6 +16,8 @@ const MAX_SOCKET_DIR_BYTES: usize = 67;
 /// Where a short directory was made, so that the next start can remove it when this one could not.
 const SHORT_NOTE: &str = "short-directory";
 const SHORT_PREFIX: &str = "gatepost-";
+/// Random bytes of a start's name.
+const START_NAME_BYTES: usize = 16;
 /// A path's length.
 const MAX_NOTE_BYTES: u64 = 4096;
 /// The start-up module's file.
@@ -44,7 +46,10 @@ pub(crate) struct Layout {
     pub(crate) conversations: PathBuf,
     pub(crate) server_workspace: PathBuf,
     pub(crate) bash_events: PathBuf,
+    /// Of this start alone, so that its path in the server's arguments names the start.
     pub(crate) startup: PathBuf,
+    /// The random name of `startup`, in lower-case hexadecimal digits. No secret: it only tells one server from another.
+    pub(crate) start_name: String,
     pub(crate) tmp: PathBuf,
     pub(crate) tmux: PathBuf,
     /// Set when `tmp` and `tmux` had to stand elsewhere.
@@ -64,8 +69,9 @@ impl Layout {
     /// Make every directory. The data directory's lock is held by the caller, so what is left of an earlier server may
     /// be removed.
     pub(crate) fn make(data: &Path, runtime: Option<&Path>, startup: &[(String, String)]) -> Result<Self, LaunchError> {
-        let mut layout = Self::plan(data);
         Self::clear(data);
+        let start_name = host::sign::random_hex(START_NAME_BYTES);
+        let mut layout = Self::plan(data).named(start_name.map_err(LaunchError::files("cannot get random bytes"))?);
         if !short_enough(&layout.tmux) {
             let short = make_short(runtime).map_err(LaunchError::files("cannot make a directory for sockets"))?;
             let note = write_private_new(&data.join(SHORT_NOTE), short.as_os_str().as_bytes());
@@ -92,13 +98,23 @@ impl Layout {
             conversations: data.join("conversations"),
             server_workspace: data.join("server-workspace"),
             bash_events: data.join("bash-events"),
-            startup: data.join("startup"),
+            startup: Self::startup_in(data),
+            start_name: String::new(),
             tmp: data.join("tmp"),
             tmux: data.join("tmux"),
             data: data.to_path_buf(),
             short: None,
             home,
         }
+    }
+
+    fn named(self, start_name: String) -> Self {
+        Self { startup: self.startup.join(&start_name), start_name, ..self }
+    }
+
+    /// Where the start-up modules of a data directory's starts are.
+    fn startup_in(data: &Path) -> PathBuf {
+        data.join("startup")
     }
 
     /// The server's private HOME in a data directory.
@@ -139,7 +155,9 @@ impl Layout {
         put_away(&self.agent_home).map_err(LaunchError::files("cannot clear the agent's home"))?;
         ensure_private_dir(&self.agent_home)?;
         // The server puts this directory first on its module path: nothing but our files may be in it.
-        remove_all(&self.startup).map_err(LaunchError::files("cannot clear the start-up directory"))?;
+        let of_every_start = Self::startup_in(&self.data);
+        remove_all(&of_every_start).map_err(LaunchError::files("cannot clear the start-up directory"))?;
+        ensure_private_dir(&of_every_start)?;
         ensure_private_dir(&self.startup)?;
         for (name, text) in startup {
             write_private_new(&self.startup.join(name), text.as_bytes())?;

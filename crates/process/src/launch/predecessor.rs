@@ -1,10 +1,14 @@
 //! The record of a running server, by which the next daemon knows it when the daemon that started it was killed.
 //!
 //! A number alone names nobody: it is reused. So the record holds the boot, the number, the moment that process started and
-//! the start's nonce, and a process is ours only when all four agree.
+//! the random name of its start, and a process is ours only when all four agree. That name stands in the server's arguments,
+//! as the directory of its start-up module: arguments can be read of a server that is not dumpable too, its environment
+//! cannot.
 
+use std::ffi::OsStr;
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -15,10 +19,8 @@ use super::LaunchError;
 
 const NAME: &str = "server.json";
 const MAX_RECORD_BYTES: u64 = 4096;
-/// Environments and command lines are at most this long here.
-const MAX_WORDS_BYTES: u64 = 1024 * 1024;
-/// The variable that holds a start's nonce.
-pub(crate) const NONCE_VARIABLE: &str = "GATEPOST_NONCE";
+/// Of a command line; what stands behind is not looked at.
+const MAX_ARGUMENTS_BYTES: u64 = 1024 * 1024;
 /// For the server and what is below it to be gone.
 const LIMIT: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(20);
@@ -30,7 +32,7 @@ pub(crate) struct Predecessor {
     boot_id: String,
     pid: u32,
     start_time_ticks: u64,
-    nonce: String,
+    start_name: String,
 }
 
 /// The number that the kernel drew at this boot; empty where there is none.
@@ -39,12 +41,12 @@ fn boot_id() -> String {
 }
 
 /// Write the record of a server that was just started.
-pub(crate) fn record(data: &Path, pid: u32, nonce: &str) -> Result<(), LaunchError> {
+pub(crate) fn record(data: &Path, pid: u32, start_name: &str) -> Result<(), LaunchError> {
     let seen = host::tree::process(pid).map_err(LaunchError::files("cannot look at the server's process"))?;
     // Gone already: its watcher tells of it.
     let Some(seen) = seen else { return Ok(()) };
-    let record =
-        Predecessor { boot_id: boot_id(), pid, start_time_ticks: seen.start_time_ticks, nonce: nonce.to_owned() };
+    let (start_time_ticks, start_name) = (seen.start_time_ticks, start_name.to_owned());
+    let record = Predecessor { boot_id: boot_id(), pid, start_time_ticks, start_name };
     let text = serde_json::to_vec(&record)
         .map_err(|error| LaunchError::System { what: "cannot write the server's record", source: error.into() })?;
     forget(data);
@@ -109,23 +111,20 @@ pub(crate) fn end(data: &Path) -> Result<usize, Vec<u32>> {
 impl Predecessor {
     /// Whether the number still belongs to that very process.
     fn runs(&self) -> bool {
-        started_then(self.pid, self.start_time_ticks) && self.bears_nonce()
+        started_then(self.pid, self.start_time_ticks) && self.bears_name()
     }
 
-    /// A server is not dumpable, so its environment may be closed to us; what can be read must hold the nonce.
-    fn bears_nonce(&self) -> bool {
-        let wanted = format!("{NONCE_VARIABLE}={}", self.nonce);
-        match words(self.pid, "environ") {
-            Ok(words) => words.split(|&byte| byte == 0).any(|word| word == wanted.as_bytes()),
-            Err(error) => error.kind() == io::ErrorKind::PermissionDenied,
-        }
+    /// Whether one of its arguments is a path that ends with the start's name. Arguments that cannot be read are no proof.
+    fn bears_name(&self) -> bool {
+        let is_named =
+            |word: &[u8]| Path::new(OsStr::from_bytes(word)).file_name() == Some(OsStr::new(&self.start_name));
+        arguments(self.pid).is_ok_and(|words| words.split(|&byte| byte == 0).any(is_named))
     }
 }
 
-fn words(pid: u32, file: &str) -> io::Result<Vec<u8>> {
-    use std::io::Read;
+fn arguments(pid: u32) -> io::Result<Vec<u8>> {
     let mut words = Vec::new();
-    fs::File::open(format!("/proc/{pid}/{file}"))?.take(MAX_WORDS_BYTES).read_to_end(&mut words)?;
+    fs::File::open(format!("/proc/{pid}/cmdline"))?.take(MAX_ARGUMENTS_BYTES).read_to_end(&mut words)?;
     Ok(words)
 }
 
@@ -159,12 +158,12 @@ mod tests {
     use super::*;
     use crate::children;
 
-    const NONCE: &str = "0123456789abcdef";
+    const NAME_OF_START: &str = "0123456789abcdef";
 
-    /// A process with a child of its own, that bears a nonce.
-    fn start(nonce: &str) -> Child {
+    /// A process with a child of its own, and with this as its last argument.
+    fn start(argument: &str) -> Child {
         let mut command = Command::new("/bin/sh");
-        command.args(["-c", "env -i /bin/sleep 60 & wait"]).env_clear().env(NONCE_VARIABLE, nonce);
+        command.args(["-c", "env -i /bin/sleep 60 & wait", "server", argument]).env_clear();
         let child = children::spawn_known(|| command.spawn(), Child::id).expect("spawn");
         while host::tree::descendants_of(child.id()).expect("descendants").is_empty() {
             std::thread::sleep(PAUSE);
@@ -194,9 +193,9 @@ mod tests {
     #[test]
     fn the_recorded_server_is_ended_with_what_is_below_it() {
         let data = tempfile::tempdir().expect("dir");
-        let mut server = start(NONCE);
+        let mut server = start(&format!("/data/startup/{NAME_OF_START}"));
         let below = host::tree::descendants_of(server.id()).expect("descendants");
-        record(data.path(), server.id(), NONCE).expect("record");
+        record(data.path(), server.id(), NAME_OF_START).expect("record");
         // Reaped by a thread, as init would: a process that ended and was not reaped still has its number.
         let pid = server.id();
         let waiting = std::thread::spawn(move || server.wait().expect("wait"));
@@ -207,20 +206,22 @@ mod tests {
         assert_eq!(end(data.path()), Ok(0), "nothing is left to end");
     }
 
-    /// Each of the four must agree: a stale record must never end a stranger that has the number now.
+    /// Each of the four must agree, and the name be whole: a stale record must never end a stranger that has the number now.
     #[test]
     fn a_process_that_differs_in_anything_is_left_alone() {
         type Change = fn(&mut Predecessor);
-        let changes: [(&str, Change); 4] = [
+        let changes: [(&str, Change); 6] = [
             ("another boot", |server| server.boot_id.replace_range(..1, "x")),
             ("the number was reused", |server| server.start_time_ticks -= 1),
-            ("another nonce", |server| server.nonce.push('0')),
+            ("another start", |server| server.start_name.push('0')),
+            ("a part of the name", |server| server.start_name.truncate(8)),
+            ("no name", |server| server.start_name.clear()),
             ("another number", |server| server.pid = u32::MAX),
         ];
         for (name, change) in changes {
             let data = tempfile::tempdir().expect("dir");
-            let stranger = start(NONCE);
-            record(data.path(), stranger.id(), NONCE).expect("record");
+            let stranger = start(&format!("/data/startup/{NAME_OF_START}"));
+            record(data.path(), stranger.id(), NAME_OF_START).expect("record");
             alter(data.path(), change);
             assert_eq!(end(data.path()), Ok(0), "{name}");
             assert!(finish(stranger), "{name}: a stranger was ended");
@@ -232,7 +233,7 @@ mod tests {
         let data = tempfile::tempdir().expect("dir");
         assert_eq!(end(data.path()), Ok(0));
         for content in
-            ["", "{}", "[1]", "{\"boot_id\":\"\",\"pid\":1,\"start_time_ticks\":0,\"nonce\":\"\",\"more\":1}"]
+            ["", "{}", "[1]", "{\"boot_id\":\"\",\"pid\":1,\"start_time_ticks\":0,\"start_name\":\"\",\"more\":1}"]
         {
             forget(data.path());
             write_private_new(&data.path().join(NAME), content.as_bytes()).expect("write");

@@ -7,7 +7,6 @@ use host::Secret;
 use serde_json::{Value, json};
 
 use super::layout::{Layout, MODULE_NAME};
-use super::predecessor::NONCE_VARIABLE;
 use crate::install::Installed;
 use crate::own::OwnInstall;
 
@@ -119,7 +118,7 @@ impl Shape<'_> {
             ("TMPDIR", self.layout.tmp.clone().into()),
             ("TMUX_TMPDIR", self.layout.tmux.clone().into()),
             ("OH_PERSISTENCE_DIR", self.layout.persistence.clone().into()),
-            (NONCE_VARIABLE, self.nonce.into()),
+            ("GATEPOST_NONCE", self.nonce.into()),
         ];
         variables.extend(own.map(|(name, value)| (name.into(), value)));
         if let Some(wrapper) = &self.wrapper {
@@ -208,12 +207,12 @@ impl Shape<'_> {
         }))
     }
 
-    /// The word with what differs from binding to binding named instead.
+    /// The word with what differs from binding to binding and from start to start named instead.
     fn placed(&self, word: &str) -> String {
         if word == self.port.to_string() {
             return "<port>".to_owned();
         }
-        word.replace(&*self.layout.data.to_string_lossy(), "<data>")
+        word.replace(&*self.layout.data.to_string_lossy(), "<data>").replace(&self.layout.start_name, "<start>")
     }
 }
 

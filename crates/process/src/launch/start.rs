@@ -50,7 +50,7 @@ pub(crate) fn start(spawner: &Spawner, spec: &LaunchSpec) -> Result<Started, Lau
     let Spawned { child, output, control_end, identity } = spawned;
     let child = Arc::new(child);
     let recorded = if cfg!(target_os = "linux") {
-        predecessor::record(&layout.data, child.pid(), &identity.nonce)
+        predecessor::record(&layout.data, child.pid(), &layout.start_name)
     } else {
         Ok(())
     };

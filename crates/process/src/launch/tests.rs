@@ -102,6 +102,17 @@ fn alive(pid: &str) -> bool {
     fs::read_to_string(format!("/proc/{}/stat", pid.trim())).is_ok_and(|stat| !stat.contains(") Z "))
 }
 
+/// The directory of the only start's modules, by which the record of the server knows it.
+fn startup_of(stage: &Stage) -> PathBuf {
+    let startup = stage.path("data/startup");
+    let starts: Vec<_> = fs::read_dir(&startup).expect("dir").map(|entry| entry.expect("entry").path()).collect();
+    let [start] = starts.as_slice() else { panic!("not one start: {starts:?}") };
+    let record: serde_json::Value =
+        serde_json::from_slice(&fs::read(stage.path("data/server.json")).expect("record")).expect("JSON");
+    assert_eq!(start.file_name().and_then(|name| name.to_str()), record["start_name"].as_str());
+    start.clone()
+}
+
 async fn written(path: &Path) -> String {
     for _ in 0..500 {
         if let Ok(text) = fs::read_to_string(path)
@@ -142,7 +153,7 @@ async fn the_child_gets_its_environment_keys_and_socket_as_agreed_and_nothing_el
     let script = format!(
         "env | sort > $HOME/env; cat /dev/fd/3 > $HOME/config; cat /dev/fd/3 > $HOME/config2; printf '%s\\n' \"$@\" > \
          $HOME/args; ls -l /proc/self/fd > $HOME/fds; pwd > $HOME/cwd; stat -c '%a %n' $HOME/.. $HOME $TMPDIR \
-         $TMUX_TMPDIR $OH_PERSISTENCE_DIR > $HOME/modes; cat {}/data/startup/* > $HOME/module; {}",
+         $TMUX_TMPDIR $OH_PERSISTENCE_DIR > $HOME/modes; cat {}/data/startup/*/* > $HOME/module; {}",
         stage.dir.path().display(),
         serving()
     );
@@ -175,7 +186,7 @@ async fn the_child_gets_its_environment_keys_and_socket_as_agreed_and_nothing_el
     assert_eq!(config["enable_vscode"], false);
     assert_eq!(config["conversation_idle_ttl_seconds"], serde_json::Value::Null);
     let port = server.port().to_string();
-    let startup = stage.path("data/startup");
+    let startup = startup_of(&stage);
     let arguments: Vec<String> = read("args").lines().map(str::to_owned).collect();
     let expected = ["--host", "127.0.0.1", "--port", &port, "--extra-python-path", &startup.to_string_lossy()];
     assert_eq!(arguments[..6], expected);

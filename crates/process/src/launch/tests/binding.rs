@@ -34,7 +34,8 @@ async fn a_foreign_module_in_the_start_up_directory_is_removed_and_temporary_fil
     }
     fs::write(startup.join("json.py"), "import evil\n").expect("planted");
     let server = stage.launch(&format!("touch $TMPDIR/x $TMUX_TMPDIR/y; {}", serving())).await.expect("launches");
-    let names: Vec<_> = fs::read_dir(&startup).expect("dir").map(|entry| entry.expect("entry").file_name()).collect();
+    let ours = startup_of(&stage);
+    let names: Vec<_> = fs::read_dir(ours).expect("dir").map(|entry| entry.expect("entry").file_name()).collect();
     assert_eq!(names, ["gatepost_startup.py"]);
     server.stop(Duration::from_secs(5)).await;
     assert!(!stage.path("data/tmp").exists() && !stage.path("data/tmux").exists());

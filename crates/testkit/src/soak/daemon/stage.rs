@@ -127,8 +127,10 @@ impl Stage {
     pub(crate) fn check_latch(&self) -> Outcome<()> {
         let bindings = std::fs::read_dir(self.home.state().join("bindings")).doing("no server was started")?;
         for binding in bindings.flatten() {
-            let files = std::fs::read_dir(binding.path().join("startup")).doing("no start-up module")?;
-            let texts = files.flatten().filter_map(|file| std::fs::read_to_string(file.path()).ok());
+            // One directory, of its start alone.
+            let starts = std::fs::read_dir(binding.path().join("startup")).doing("no start-up module")?;
+            let files = starts.flatten().filter_map(|start| std::fs::read_dir(start.path()).ok()).flatten().flatten();
+            let texts = files.filter_map(|file| std::fs::read_to_string(file.path()).ok());
             if Guard::Latch.stands_in(&texts.collect::<String>()) == self.latch {
                 return Ok(());
             }
