@@ -9,7 +9,8 @@
 //! - `--json` prints exactly one object, with `ok` beside the API's own fields; `ok` is true exactly when the exit code is 0.
 //!   Anything else carries `error: {code, detail, hint, retryable}` in the same object, on standard output like every reply.
 //! - `events` and `prompt --wait` print one object a line: events as the API has them, `{"resync": …}` where a reader must
-//!   start over, and one last object with `ok`.
+//!   start over, and one last object with `ok`. After a resync `events` prints the events from the first one on, `prompt --wait`
+//!   only those that come from then on.
 //! - Progress and notes go to standard error, in both modes.
 
 pub mod args;

@@ -25,9 +25,9 @@ pub(super) async fn events(app: &App<'_>, args: &EventsArgs) -> Result<ExitCode,
     while app.is_heard() {
         let page = page(app, &session_id, after.as_deref(), hold).await?;
         print(app, &page);
-        // Without --follow it ends where the daemon's page was not full: what stands there was all there was.
-        let ended =
-            !args.follow && (page.typed.events.len() < PAGE_EVENTS || after.as_ref() == Some(&page.typed.next_cursor));
+        // Without --follow it ends at the first page that brings nothing: one with fewer events than were asked for may have been
+        // cut by its size.
+        let ended = !args.follow && (page.typed.events.is_empty() || after.as_ref() == Some(&page.typed.next_cursor));
         after = Some(page.typed.next_cursor);
         if ended {
             if app.json() {
@@ -43,6 +43,15 @@ pub(super) async fn events(app: &App<'_>, args: &EventsArgs) -> Result<ExitCode,
 pub(super) struct Page {
     sent: Vec<Value>,
     pub(super) typed: EventPage,
+}
+
+impl Page {
+    /// Leaves out its events: whoever reads on does so from this cursor.
+    pub(super) fn pass_over(&mut self, next_cursor: String) {
+        self.sent.clear();
+        self.typed.events.clear();
+        self.typed.next_cursor = next_cursor;
+    }
 }
 
 /// Reads one page, silently, waiting up to `hold` for the first event.

@@ -112,11 +112,17 @@ async fn follow_turn(app: &App<'_>, action: &Action, mut known: Known, cursor: S
         // may be the turn before it.
         let settled = known.receipt.state == ReceiptState::Applied;
         let hold = if settled && turn.quiet_looks == 0 { LONG_POLL } else { SHORT_POLL };
-        let page = events::page(app, &action.session_id, Some(&after), hold.min(left)).await?;
+        let mut page = events::page(app, &action.session_id, Some(&after), hold.min(left)).await?;
+        if page.typed.resync.is_some() {
+            // The page shows old turns again: none of them may be taken for this one. What was seen so far counts no more, and
+            // the looks decide, unless a turn begins from here on.
+            page.pass_over(resolve::snapshot(app, &action.session_id).await?.1.cursor);
+            turn = Turn::default();
+        }
         events::print(app, &page);
         page.typed.events.iter().for_each(|event| turn.note(event));
         if settled {
-            if turn.ended.is_none() && page.typed.events.is_empty() {
+            if turn.ended.is_none() && page.typed.events.is_empty() && page.typed.resync.is_none() {
                 turn.note_look(&unblocked(app, action, &known).await?);
             } else {
                 turn.quiet_looks = 0;

@@ -302,3 +302,20 @@ pub fn event(seq: u64, kind: &str, payload: Value) -> Value {
 pub fn page(events: &[Value], next: &str) -> Reply {
     ok(json!({"events": events, "next_cursor": next, "resync": null}))
 }
+
+pub fn events_line(wait_ms: u64, after: Option<&str>) -> String {
+    let after = after.map(|cursor| format!("&after={cursor}")).unwrap_or_default();
+    format!("GET /v1/sessions/{S1}/events?limit=500&wait_ms={wait_ms}{after}")
+}
+
+pub fn status(seq: u64, word: &str) -> Value {
+    event(seq, "status", json!({"status": word}))
+}
+
+pub fn said(seq: u64, text: &str) -> Value {
+    event(seq, "user_message", json!({"text": text}))
+}
+
+pub fn json_lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
