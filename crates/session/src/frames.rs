@@ -50,6 +50,8 @@ struct Inner {
     distrust: Duration,
     /// The journal holds events that the log did not show yet.
     is_ahead: bool,
+    /// What was taken last is on its way into the journal, or stands in it: a read in between cannot tell.
+    is_taken: bool,
 }
 
 /// The events that wait, and what is known of gaps.
@@ -71,6 +73,7 @@ impl Frames {
                 distrust: DISTRUST_MIN,
                 // What an earlier process left is not known to stand in the log.
                 is_ahead: true,
+                is_taken: false,
             }),
             ready: Notify::new(),
         }
@@ -153,13 +156,15 @@ impl Frames {
     /// The next events for the journal, in the order in which they came; none while something is missing before them.
     pub(crate) fn take(&self) -> Vec<NewEvent> {
         let mut inner = self.inner();
+        // By now it stands in the journal.
+        inner.is_ahead |= std::mem::take(&mut inner.is_taken);
         if !inner.is_in_step() {
             return Vec::new();
         }
         let count = inner.waiting.len().min(MAX_BATCH);
         let batch: Vec<NewEvent> = inner.waiting.drain(..count).collect();
         inner.waiting_bytes -= batch.iter().map(|event| event.payload_json.len()).sum::<usize>();
-        inner.is_ahead |= !batch.is_empty();
+        inner.is_taken = !batch.is_empty();
         batch
     }
 
@@ -170,7 +175,8 @@ impl Frames {
 
     /// Whether the journal holds events that the log did not show yet.
     pub(crate) fn is_ahead(&self) -> bool {
-        self.inner().is_ahead
+        let inner = self.inner();
+        inner.is_ahead || inner.is_taken
     }
 }
 
@@ -223,6 +229,22 @@ mod tests {
         assert!(frames.push(event(2, 1), now));
         assert_eq!(taken(&frames), ["1", "2"]);
         assert!(frames.is_ahead());
+    }
+
+    #[test]
+    fn a_read_says_nothing_of_a_batch_that_is_on_its_way_into_the_journal() {
+        let (frames, now) = (Frames::new(), Instant::now());
+        frames.set_link(Link::Open);
+        frames.end_read(frames.begin_read());
+        frames.push(event(1, 1), now);
+        assert_eq!(taken(&frames), ["1"]);
+        // The read had the journal first.
+        frames.set_ahead(false);
+        assert!(frames.is_ahead());
+        assert_eq!(taken(&frames), Vec::<String>::new());
+        assert!(frames.is_ahead(), "it was journaled after that read");
+        frames.set_ahead(false);
+        assert!(!frames.is_ahead());
     }
 
     #[test]
