@@ -318,6 +318,34 @@ fn swapped_lost_and_added_rows_are_found() {
     assert_eq!(find(accept), (0, Fault::NoLink));
 }
 
+/// Whatever is compared first.
+#[test]
+fn of_several_broken_links_the_first_is_named() {
+    let (receipt, accept) = (
+        "UPDATE receipts SET caller = 'x' WHERE client_action_id = 'b'",
+        "UPDATE sent_accepts SET sent_at_ms = 99 WHERE event_id = 'e1'",
+    );
+    let session = "UPDATE sessions SET title = 'x'";
+    for (changes, first) in [
+        ([session, accept], 8),
+        ([session, receipt], 4),
+        (["UPDATE audit SET entry = 'x' WHERE n = 10", accept], 8),
+        (["UPDATE audit SET entry = 'x' WHERE n = 7", accept], 7),
+        (["UPDATE audit_head SET signature = x'00'", accept], 8),
+        (["DELETE FROM receipts WHERE client_action_id = 'a'", receipt], 3),
+    ] {
+        let broken = after(|connection| changes.iter().for_each(|sql| execute(connection, sql))).unwrap();
+        assert_eq!(broken.n, first, "{changes:?}: {broken}");
+    }
+    let directory = private_directory();
+    let ledger = open(directory.path()).unwrap();
+    ["z", "a"].iter().for_each(|event| ledger.record_accept("s", "x", &[(*event).to_owned()], 1).unwrap());
+    drop(ledger);
+    let connection = Connection::open(directory.path().join(file::LEDGER_FILE)).unwrap();
+    execute(&connection, "DELETE FROM sent_accepts");
+    assert_eq!(Walk::whole(&connection, &Word("own")).unwrap().broken.unwrap().n, 2, "the accept that was sent first");
+}
+
 #[test]
 fn a_link_cannot_be_changed_or_removed_by_a_statement_of_ours() {
     let directory = private_directory();

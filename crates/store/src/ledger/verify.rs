@@ -2,6 +2,7 @@
 //!
 //! First the links in order, up to the head: number, digest, and that the row of each names this link or a later one. Then the
 //! rows: each must be exactly what its link says. Together no row can differ from its newest link, and none can be without.
+//! The links end at the first that is broken; the rows are compared even then, and all of them, for the lowest broken link of all.
 
 use std::collections::BTreeMap;
 
@@ -28,6 +29,8 @@ pub(crate) struct Walk {
     /// Accepts without a row, by the link that speaks of them: each must turn out to have been taken back.
     rowless: BTreeMap<Subject, i64>,
     rows: u64,
+    /// The lowest broken link so far.
+    broken: Option<Broken>,
 }
 
 #[derive(Debug, Clone)]
@@ -38,6 +41,10 @@ enum Phase {
     Accepts { after: (String, String) },
 }
 
+impl Phase {
+    const FIRST_ROWS: Self = Self::Receipts { after_rowid: i64::MIN };
+}
+
 /// How a step ended.
 pub(crate) enum Step {
     /// More is to be done.
@@ -46,7 +53,7 @@ pub(crate) enum Step {
     Done(Verdict),
 }
 
-/// Why a walk stops.
+/// Why the links end, or a row does not hold.
 enum Stop {
     Broken(Broken),
     Failed(StoreError),
@@ -70,7 +77,7 @@ fn broken(n: i64, fault: Fault, detail: impl Into<String>) -> Stop {
 
 impl Walk {
     pub(crate) fn new() -> Self {
-        Self { phase: Phase::Links, n: 0, digest: BEFORE_FIRST, rowless: BTreeMap::new(), rows: 0 }
+        Self { phase: Phase::Links, n: 0, digest: BEFORE_FIRST, rowless: BTreeMap::new(), rows: 0, broken: None }
     }
 
     /// Goes on for one step.
@@ -87,10 +94,31 @@ impl Walk {
                 self.phase = phase;
                 Ok(Step::More(self))
             }
-            Ok(None) => Ok(Step::Done(Verdict { links, rows: self.rows, broken: None })),
-            Err(Stop::Broken(broken)) => Ok(Step::Done(Verdict { links, rows: self.rows, broken: Some(broken) })),
+            Ok(None) => Ok(Step::Done(Verdict { links, rows: self.rows, broken: self.broken })),
+            // Only the links end so; a row before this one may differ.
+            Err(Stop::Broken(broken)) => {
+                self.note(broken);
+                self.phase = Phase::FIRST_ROWS;
+                Ok(Step::More(self))
+            }
             Err(Stop::Failed(error)) => Err(error),
         }
+    }
+
+    fn note(&mut self, broken: Broken) {
+        if self.broken.as_ref().is_none_or(|lowest| broken.n < lowest.n) {
+            self.broken = Some(broken);
+        }
+    }
+
+    /// A row was compared with its link.
+    fn note_row(&mut self, compared: Result<(), Stop>) -> Result<(), StoreError> {
+        match compared {
+            Ok(()) => self.rows += 1,
+            Err(Stop::Broken(broken)) => self.note(broken),
+            Err(Stop::Failed(error)) => return Err(error),
+        }
+        Ok(())
     }
 
     /// All of it at once, for a file that nobody else uses.
@@ -129,10 +157,10 @@ impl Walk {
             return Ok(Some(Phase::Links));
         }
         check_head(connection, notary, self.n, &self.digest)?;
-        if let Some((subject, n)) = self.rowless.first_key_value() {
+        if let Some((subject, n)) = self.rowless.iter().min_by_key(|(_, n)| **n) {
             return Err(broken(*n, Fault::RowMissing, format!("{} is not stored", name(subject))));
         }
-        Ok(Some(Phase::Receipts { after_rowid: i64::MIN }))
+        Ok(Some(Phase::FIRST_ROWS))
     }
 
     /// The row that a link speaks of names this link, or a later one.
@@ -170,8 +198,7 @@ impl Walk {
         for (rowid, id, link) in keys(connection, sql, after_rowid)? {
             next = Phase::Receipts { after_rowid: rowid };
             let Some(record) = receipts::get(connection, &id)? else { continue };
-            check_row(connection, link, &Subject::Receipt(id), &entry::receipt(&record))?;
-            self.rows += 1;
+            self.note_row(check_row(connection, link, &Subject::Receipt(id), &entry::receipt(&record)))?;
             bytes += record.input_json.len() + record.result_json.map_or(0, |text| text.len());
             if bytes >= STEP_BYTES {
                 break;
@@ -186,8 +213,7 @@ impl Walk {
         for (rowid, id, link) in keys(connection, sql, after_rowid)? {
             next = Phase::Sessions { after_rowid: rowid };
             let Some(record) = sessions::get(connection, &id)? else { continue };
-            check_row(connection, link, &Subject::Session(id), &entry::session(&record))?;
-            self.rows += 1;
+            self.note_row(check_row(connection, link, &Subject::Session(id), &entry::session(&record)))?;
         }
         Ok(Some(next))
     }
@@ -204,8 +230,7 @@ impl Walk {
         for (session_id, event_id, link) in rows {
             if let Some(record) = accepts::get(connection, &session_id, &event_id)? {
                 let subject = Subject::Accept(session_id.clone(), event_id.clone());
-                check_row(connection, link, &subject, &entry::accept(&record))?;
-                self.rows += 1;
+                self.note_row(check_row(connection, link, &subject, &entry::accept(&record)))?;
             }
             next = Some(Phase::Accepts { after: (session_id, event_id) });
         }
