@@ -15,6 +15,7 @@ mod cursor;
 mod events;
 mod evidence;
 mod frames;
+mod generations;
 mod intake;
 mod mirror;
 mod named_files;

@@ -132,7 +132,7 @@ impl State {
         .to_string();
         if basis != self.generation_basis {
             self.generation_basis = basis;
-            self.generation += 1;
+            self.generation = self.generations.next();
         }
     }
 }

@@ -17,6 +17,7 @@ use store::{NewEvent, ReceiptRecord, SessionRecord};
 use tokio::sync::{Notify, watch};
 
 use crate::frames::{Frames, Link};
+use crate::generations::Generations;
 use crate::intake::Tail;
 use crate::mirror::Mirror;
 use crate::named_files::PinnedFiles;
@@ -98,6 +99,7 @@ pub(crate) struct State {
     pub(crate) owed: VecDeque<NewEvent>,
     /// The newest usage figures of the log, redacted.
     pub(crate) usage: Value,
+    pub(crate) generations: Arc<Generations>,
     pub(crate) generation: u64,
     pub(crate) generation_basis: String,
     pub(crate) observed_at_ms: i64,
@@ -173,7 +175,8 @@ impl Session {
                 queue: VecDeque::new(),
                 owed: VecDeque::new(),
                 usage: Value::Null,
-                generation: 1,
+                generation: shared.generations.next(),
+                generations: Arc::clone(&shared.generations),
                 generation_basis: String::new(),
                 observed_at_ms: 0,
                 server: None,

@@ -13,6 +13,7 @@ use rules::redact::Redactor;
 use settings::Settings;
 
 use crate::confinement::not_proved_yet;
+use crate::generations::Generations;
 use crate::records::Records;
 use crate::room::Room;
 use crate::session::Session;
@@ -54,6 +55,8 @@ pub struct OpenRecords {
     pub ledger: store::Ledger,
     /// Events.
     pub journal: store::Journal,
+    /// Number of this start, from [`store::Ledger::count_start`].
+    pub start: u64,
     /// What happened when they were opened that a person should know.
     pub notes: Vec<String>,
 }
@@ -75,6 +78,8 @@ pub(crate) struct Shared {
     pub(crate) home: PathBuf,
     pub(crate) version: &'static str,
     pub(crate) watch: Watch,
+    /// Of every session.
+    pub(crate) generations: Arc<Generations>,
     /// What the newest server's confinement came to.
     confinement: Mutex<Reached>,
     sessions: Mutex<BTreeMap<String, Arc<Session>>>,
@@ -150,6 +155,7 @@ impl Shared {
             home: from.home,
             version: from.version,
             watch: from.watch,
+            generations: Arc::new(Generations::of_start(records.start)),
             confinement: Mutex::new(not_proved_yet()),
             sessions: Mutex::new(BTreeMap::new()),
             operation_locks: Mutex::new(BTreeMap::new()),

@@ -72,7 +72,7 @@ pub(crate) struct Opening<'a> {
     pub(crate) max_pages: Option<u32>,
     /// What its migrations do beside their SQL, in their transaction.
     pub(crate) complete: Complete<'a>,
-    /// What else a file of the newest version must be; fails with [`StoreError::Damaged`].
+    /// What else a file of any version in use must be, before it is brought up to date; fails with [`StoreError::Damaged`].
     pub(crate) verify: &'a dyn Fn(&Connection, Check) -> Result<(), StoreError>,
 }
 
@@ -345,14 +345,11 @@ fn recognise(path: &Path, connection: &Connection, kind: &FileKind) -> Result<i6
 
 /// Checks the file as far as it is to be checked.
 fn inspect(path: &Path, connection: &Connection, kind: &FileKind, opening: &Opening<'_>) -> Result<(), StoreError> {
-    let found = recognise(path, connection, kind)?;
+    recognise(path, connection, kind)?;
     if opening.check == Check::Whole {
         check_pages(connection)?;
     }
-    if found == migrate::newest(kind.migrations) {
-        (opening.verify)(connection, opening.check)?;
-    }
-    Ok(())
+    (opening.verify)(connection, opening.check)
 }
 
 /// Takes the lock, checks the file where that was not done with its log unread, and only then lets anything be written to it.

@@ -6,6 +6,7 @@ mod entry;
 mod offline;
 mod receipts;
 mod sessions;
+mod starts;
 mod verify;
 
 use std::path::{Path, PathBuf};
@@ -103,6 +104,14 @@ impl Ledger {
     ) -> Result<T, StoreError> {
         let notary = Arc::clone(&self.notary);
         self.worker.write(move |connection| operation(connection, &*notary))
+    }
+
+    /// Counts a start of the daemon and returns its number: higher than that of any start before it with this ledger.
+    ///
+    /// # Errors
+    /// `Damaged` when the count is missing, and those of [`Self::put_session`] without `Conflict`.
+    pub fn count_start(&self) -> Result<u64, StoreError> {
+        self.worker.write(starts::count)
     }
 
     /// Stores a new receipt with its steps. Of any number of callers with one `client_action_id`, exactly one succeeds.

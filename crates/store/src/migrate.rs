@@ -5,8 +5,11 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::error::StoreError;
 
 /// The ledger's migrations, in order; one that was released is never edited.
-pub(crate) const LEDGER: &[&str] =
-    &[include_str!("migrations/ledger_0001.sql"), include_str!("migrations/ledger_0002.sql")];
+pub(crate) const LEDGER: &[&str] = &[
+    include_str!("migrations/ledger_0001.sql"),
+    include_str!("migrations/ledger_0002.sql"),
+    include_str!("migrations/ledger_0003.sql"),
+];
 
 /// The journal's migrations, in order; one that was released is never edited.
 pub(crate) const JOURNAL: &[&str] = &[

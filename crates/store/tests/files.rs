@@ -179,7 +179,7 @@ fn a_newer_file_is_refused_and_untouched() {
     rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 77).unwrap();
     let before = fs::read(&path).unwrap();
     let refused = open_ledger(directory.path()).map(drop);
-    assert_eq!(refused, Err(StoreError::NewerVersion { path: path.clone(), found: 77, known: 2 }));
+    assert_eq!(refused, Err(StoreError::NewerVersion { path: path.clone(), found: 77, known: 3 }));
     assert_eq!(fs::read(&path).unwrap(), before);
 }
 

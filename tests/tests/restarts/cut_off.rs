@@ -16,10 +16,14 @@ fn an_interrupt_stops_a_prompt_whose_server_is_still_starting() {
     let mut scene = faked.scene();
     let session = scene.session();
     session.turn("say: before");
-    // What a daemon counts once it has put the session on a server; the next one will count the same.
-    scene.restart();
-    let session = scene.take_up(session.id());
-    let generation = session.snapshot().capability_generation;
+    // The prompt is to have the generation that the session has on its server, which nobody was told yet: daemons that did the
+    // same count the same steps apart.
+    let mut counted = || {
+        scene.restart();
+        scene.take_up(session.id()).snapshot().capability_generation
+    };
+    let (one, next) = (counted(), counted());
+    let generation = next + (next - one);
     faked.follow(Plan { start_delay_ms: SLOW_START_MS, ..Plan::default() });
     scene.restart();
     let session = scene.take_up(session.id());

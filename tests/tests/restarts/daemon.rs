@@ -41,6 +41,33 @@ fn a_queued_prompt_is_delivered_after_the_daemon_was_killed_without_anyone_askin
     scene.finish();
 }
 
+/// What was decided on a state that a daemon showed is not carried out by the next one, nor after the session was closed and
+/// taken up again: no number comes twice.
+#[test]
+fn a_generation_of_before_a_restart_is_stale() {
+    let faked = Faked::new(Plan::default());
+    let mut scene = faked.scene();
+    let session = scene.session();
+    session.turn("say: before");
+    // The same steps in each daemon: put on its server by a look, or by the request.
+    scene.restart();
+    let decided_on = scene.take_up(session.id()).snapshot().capability_generation;
+    scene.restart();
+    let session = scene.take_up(session.id());
+    let steps = faked.steps().len();
+    let late = session.request("session.prompt.send", &json!({"text": "say: too late"}), Some(decided_on), "late");
+    assert_eq!((late.status, late.body["code"].as_str()), (409, Some("generation_stale")), "{}", late.text);
+    let current = session.snapshot().capability_generation;
+    assert!(decided_on < current && current < 1 << 53, "{decided_on} and {current}");
+    assert_eq!(late.body["capability_generation"], json!(current));
+    assert_eq!(faked.steps().len(), steps);
+    assert_eq!(session.close(false).status, 200);
+    let body = json!({"workspace": scene.workspace(), "conversation_id": session.id()});
+    let attached = scene.client().post("/v1/sessions/attach", &body).unwrap();
+    assert!(attached.body["capability_generation"].as_u64().unwrap() > current, "{}", attached.text);
+    scene.finish();
+}
+
 /// An accept without an answer is looked into without anyone asking: what became of it is then told.
 #[test]
 fn an_accept_without_an_answer_is_settled_after_the_daemon_was_killed() {

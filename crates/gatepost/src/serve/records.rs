@@ -29,10 +29,12 @@ pub(super) fn open(state_dir: &Path, signing_key: &Arc<SigningKey>) -> Result<Op
     let check = store::take_clean_mark(state_dir).map_err(|error| failed(&error))?;
     tracing::info!(whole = check == Check::Whole, "the records are checked");
     let notary = Arc::new(Installation(Arc::clone(signing_key)));
-    let ledger = Ledger::open(state_dir, notary, check, clock::now_ms()).map_err(|error| match error.trouble() {
+    let of_ledger = |error: StoreError| match error.trouble() {
         Trouble::Damaged => NotOpened::Damaged(finding(error.to_string())),
         Trouble::DiskFull | Trouble::NotWritable | Trouble::InUse | Trouble::Other => failed(&error),
-    })?;
+    };
+    let ledger = Ledger::open(state_dir, notary, check, clock::now_ms()).map_err(of_ledger)?;
+    let start = ledger.count_start().map_err(of_ledger)?;
     let mut notes = Vec::new();
     let journal = match Journal::open(state_dir, check) {
         Err(error) if error.trouble() == Trouble::Damaged => {
@@ -48,7 +50,7 @@ pub(super) fn open(state_dir: &Path, signing_key: &Arc<SigningKey>) -> Result<Op
         }
         other => other,
     };
-    Ok(OpenRecords { ledger, journal: journal.map_err(|error| failed(&error))?, notes })
+    Ok(OpenRecords { ledger, journal: journal.map_err(|error| failed(&error))?, start, notes })
 }
 
 /// Closes both and leaves the mark of an orderly stop, unless damage of either was met meanwhile: the next start must look

@@ -143,3 +143,36 @@ fn a_clock_that_goes_back_changes_no_order_and_breaks_no_link() {
     drop(ledger);
     assert_eq!(open(directory.path(), None).verify().unwrap().broken, None);
 }
+
+#[test]
+fn starts_are_counted_on_over_every_opening() {
+    let directory = private_directory();
+    let (mut before, ledger) = (0, open(directory.path(), None));
+    let first = ledger.count_start().unwrap();
+    drop(ledger);
+    for _ in 0..3 {
+        let number = open(directory.path(), None).count_start().unwrap();
+        assert!(number > before && number > first && number < 1 << 23, "{number} after {before}");
+        before = number;
+    }
+}
+
+/// One that did not count starts yet. That a ledger is to be brought up to date lets nothing in it pass.
+#[test]
+fn a_ledger_of_the_version_before_is_verified_and_brought_up_to_date() {
+    for (change, is_sound) in [("", true), ("UPDATE receipts SET caller = 'x';", false)] {
+        let directory = private_directory();
+        open(directory.path(), None).insert_receipt(receipt("kept")).unwrap();
+        let connection = Connection::open(directory.path().join(file::LEDGER_FILE)).unwrap();
+        let before = format!("DROP TABLE daemon_starts; PRAGMA user_version = 2; {change}");
+        connection.execute_batch(&before).unwrap();
+        drop(connection);
+        let opened = Ledger::open(directory.path(), Arc::new(Word("own")), Check::Whole, 1);
+        match opened {
+            Ok(ledger) => {
+                assert!(is_sound && ledger.count_start().is_ok() && ledger.receipt("kept").unwrap().is_some())
+            }
+            Err(error) => assert!(!is_sound && matches!(error, StoreError::Damaged { .. }), "{error}"),
+        }
+    }
+}
