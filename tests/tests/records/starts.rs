@@ -101,7 +101,7 @@ fn everything_is_checked_after_a_kill_and_not_after_an_orderly_stop() {
     assert!(daemon.log().unwrap().contains("whole=true"), "{}", daemon.log().unwrap());
     assert!(daemon.stop().unwrap().status.success());
     // In order, and touched since.
-    edit(&ledger(&home), "PRAGMA user_version = 2;");
+    edit(&ledger(&home), "PRAGMA user_version = 3;");
     std::fs::remove_file(home.path().join("daemon.log")).unwrap();
     let daemon = home.serve().unwrap();
     assert!(daemon.log().unwrap().contains("whole=true"), "{}", daemon.log().unwrap());
