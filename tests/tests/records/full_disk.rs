@@ -15,7 +15,7 @@ use testkit::fake_server::{ControlAnswer, Plan};
 fn assert_disk_full(what: &str, reply: &Reply) {
     assert_eq!((reply.status, refusal_code(reply).as_str()), (503, "disk_full"), "{what}: {}", reply.text);
     assert_eq!(reply.body["retryable"], true, "{what}: {}", reply.text);
-    assert!(reply.body["detail"].as_str().unwrap().contains("/state/"), "{what}: {}", reply.text);
+    assert!(reply.body["detail"].as_str().unwrap().contains("/state"), "{what}: {}", reply.text);
 }
 
 /// The daemon notices by itself that there is room again.
