@@ -24,8 +24,9 @@ impl Session {
         {
             // Two readers that drew the same consequence would tell it twice.
             let _one_at_a_time = self.consequences.lock().await;
-            self.journal_owed().await?;
+            // First: what cannot be written holds up no interrupt.
             self.watch_for_unreviewed(server).await?;
+            self.journal_owed().await?;
             self.resolve_unanswered(server).await;
             self.resolve_decisions(server).await?;
             self.announce_approval().await?;

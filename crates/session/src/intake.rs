@@ -42,9 +42,9 @@ pub(crate) struct ReadBegan(Instant);
 /// What became of the events of a read.
 pub(crate) enum Taken {
     /// They are journaled.
-    Journaled(Vec<WireEvent>),
+    Journaled,
     /// The orders differ and the log goes on: nothing was journaled, the whole rest is needed.
-    HeldBack(Vec<WireEvent>),
+    HeldBack,
 }
 
 impl ReadBegan {
@@ -155,7 +155,7 @@ impl Session {
     /// `store_failed`.
     pub(crate) async fn take_logged(
         &self,
-        page: Vec<WireEvent>,
+        page: &[WireEvent],
         rest: Rest,
         began: ReadBegan,
         redactor: &Redactor,
@@ -188,7 +188,7 @@ impl Session {
                 tail.confirm(confirmed);
             }
             Verdict::Rewrite { .. } if rest == Rest::More && page.len() < MAX_HELD_BACK => {
-                return Ok(Taken::HeldBack(page));
+                return Ok(Taken::HeldBack);
             }
             Verdict::Rewrite { difference, keep, order } => {
                 tracing::warn!(session = self.id().as_str(), difference = difference.as_str(), "a new epoch begins");
@@ -215,7 +215,7 @@ impl Session {
         }
         // Before the tail is given up: what the stream brings next is ahead again.
         self.frames().set_ahead(tail.is_ahead());
-        Ok(Taken::Journaled(page))
+        Ok(Taken::Journaled)
     }
 
     /// Reads the rows behind the last confirmed one, when they are not known.

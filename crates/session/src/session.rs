@@ -68,6 +68,8 @@ impl Returning {
 pub(crate) struct State {
     pub(crate) record: SessionRecord,
     pub(crate) mirror: Mirror,
+    /// What was read behind it and could not be journaled: it counts for nothing but the tripwire.
+    pub(crate) unjournaled: Mirror,
     /// The server's head: of the last read, moved on by every branch event since.
     pub(crate) leaf: Option<String>,
     /// The last read of the conversation.
@@ -157,6 +159,7 @@ impl Session {
                 closed: record.closed_at_ms.is_some(),
                 record,
                 mirror: Mirror::default(),
+                unjournaled: Mirror::default(),
                 leaf: None,
                 info: None,
                 status: ExecutionStatus::Unknown,

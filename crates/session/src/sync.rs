@@ -23,11 +23,11 @@ impl Session {
     /// # Errors
     /// An upstream refusal, or `store_failed`.
     pub(crate) async fn pull(self: &Arc<Self>, server: &Arc<VerifiedServer>) -> Result<(), Refusal> {
-        {
+        let read = {
             let _reading = self.reading.lock().await;
-            self.read_log(server).await?;
-        }
-        self.after_change(server).await
+            self.read_log(server).await
+        };
+        self.conclude(server, read).await
     }
 
     /// Reads the log and the conversation's state, and takes the session canaries. Two requests.
@@ -35,12 +35,14 @@ impl Session {
     /// # Errors
     /// An upstream refusal, `branch_unreadable`, or `store_failed`. A failed canary is no error here.
     pub(crate) async fn observe(self: &Arc<Self>, server: &Arc<VerifiedServer>) -> Result<(), Refusal> {
-        {
+        let read = {
             let _reading = self.reading.lock().await;
-            self.read_log(server).await?;
-            self.read_state(server).await?;
-        }
-        self.after_change(server).await
+            match self.read_log(server).await {
+                Ok(()) => self.read_state(server).await,
+                Err(refusal) => Err(refusal),
+            }
+        };
+        self.conclude(server, read).await
     }
 
     /// [`Self::observe`] right after [`Self::read_whole_log`]: one request less.
@@ -48,11 +50,31 @@ impl Session {
     /// # Errors
     /// As [`Self::observe`].
     pub(crate) async fn observe_state(self: &Arc<Self>, server: &Arc<VerifiedServer>) -> Result<(), Refusal> {
-        {
+        let read = {
             let _reading = self.reading.lock().await;
-            self.read_state(server).await?;
+            self.read_state(server).await
+        };
+        self.conclude(server, read).await
+    }
+
+    /// Draws the consequences of a read. What was read and could not be journaled has this one only, that it is judged.
+    async fn conclude(
+        self: &Arc<Self>,
+        server: &Arc<VerifiedServer>,
+        read: Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
+        let Err(refusal) = read else { return self.after_change(server).await };
+        if self.state().has_unjournaled() {
+            {
+                let _one_at_a_time = self.consequences.lock().await;
+                if let Err(why) = self.watch_for_unreviewed(server).await {
+                    tracing::debug!(session = self.id().as_str(), %why, "it is told of once that can be journaled");
+                }
+            }
+            self.state().refresh_generation(self.id().as_str());
+            self.announce_change();
         }
-        self.after_change(server).await
+        Err(refusal)
     }
 
     /// The conversation's state, for a log that was read before it.
@@ -102,7 +124,13 @@ impl Session {
                 .map_err(|error| upstream::refusal(&error))?;
             let rest = if page.next.is_some() { Rest::More } else { Rest::Nothing };
             held_back.extend(page.events);
-            held_back = self.take(server, held_back, rest, began).await?;
+            held_back = match self.take(server, held_back, rest, began).await {
+                Ok(held_back) => held_back,
+                Err(refusal) => {
+                    self.read_unjournaled(server).await;
+                    return Err(refusal);
+                }
+            };
             if rest == Rest::Nothing {
                 self.frames().end_read(mark);
                 return Ok(());
@@ -111,7 +139,19 @@ impl Session {
         Err(Refusal::new(RefusalCode::UpstreamMalformed, "the server's event log has no end"))
     }
 
-    /// Journals new events, then lets them count. Returns those that are to come again with more.
+    /// What stands behind events that could not be journaled is read all the same, to be judged.
+    async fn read_unjournaled(&self, server: &VerifiedServer) {
+        for _page in 0..MAX_PAGES {
+            let Some(after) = self.state().unjournaled.last_event_id().map(str::to_owned) else { return };
+            let Ok(page) = server.client().events_page(self.id(), Some(&after)).await else { return };
+            if self.state().unjournaled.merge(page.events).is_err() || page.next.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Journals new events, then lets them count. Returns those that are to come again with more. Those that cannot be
+    /// journaled are kept, to be judged.
     async fn take(
         &self,
         server: &VerifiedServer,
@@ -124,10 +164,14 @@ impl Session {
         }
         let too_long = |error: MirrorError| Refusal::new(RefusalCode::UpstreamMalformed, error.to_string());
         self.state().mirror.has_room(events.len()).map_err(too_long)?;
-        let events = match self.take_logged(events, rest, began, server.redactor()).await? {
-            Taken::Journaled(events) => events,
-            Taken::HeldBack(events) => return Ok(events),
-        };
+        match self.take_logged(&events, rest, began, server.redactor()).await {
+            Ok(Taken::Journaled) => {}
+            Ok(Taken::HeldBack) => return Ok(events),
+            Err(refusal) => {
+                self.state().unjournaled.merge(events).map_err(too_long)?;
+                return Err(refusal);
+            }
+        }
         let usage = events
             .iter()
             .rev()
@@ -146,6 +190,7 @@ impl Session {
                 state.leaf = Some(event.log.event_id);
             }
         }
+        state.forget_journaled();
         drop(state);
         self.announce_change();
         Ok(Vec::new())

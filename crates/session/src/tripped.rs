@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use rules::log::LogEvent;
 use rules::refusal::{Refusal, RefusalCode};
 use rules::tripwire::{block_id, unexplained};
 use serde_json::json;
 
+use crate::mirror::Mirror;
 use crate::server::VerifiedServer;
 use crate::session::{Session, State};
 
@@ -23,13 +25,35 @@ pub(crate) struct Tripped {
 }
 
 impl State {
+    /// Whether something was read that is to be judged before it can be journaled. Not while the session is taken up: what
+    /// of its log is trusted is not known yet then.
+    pub(crate) fn has_unjournaled(&self) -> bool {
+        self.taken_up && !self.unjournaled.events().is_empty()
+    }
+
+    /// What could not be journaled is, and stands in the mirror.
+    pub(crate) fn forget_journaled(&mut self) {
+        let is_there = |event: &LogEvent| self.mirror.position(&event.event_id).is_some();
+        if self.unjournaled.events().iter().all(is_there) {
+            self.unjournaled = Mirror::default();
+        }
+    }
+
     /// Looks for what nobody accepted, in the log as it is at this moment.
     ///
     /// INVARIANT I1: asked for in the same lock that a step or an acknowledgement is decided in, so that nothing that was
     /// read and not judged is overlooked.
     pub(crate) fn judge(&mut self, session_id: &str) {
-        let found = unexplained(self.mirror.events(), &self.baseline, &self.sent, &mut self.known_exempt);
-        let observation_ids: Vec<String> = found.into_iter().map(|event| event.event_id.clone()).collect();
+        let ids = |found: Vec<&LogEvent>| found.into_iter().map(|event| event.event_id.clone()).collect();
+        let known = &mut self.known_exempt;
+        let observation_ids: Vec<String> = if self.unjournaled.events().is_empty() {
+            ids(unexplained(self.mirror.events(), &self.baseline, &self.sent, known))
+        } else {
+            let behind =
+                self.unjournaled.events().iter().filter(|event| self.mirror.position(&event.event_id).is_none());
+            let events: Vec<LogEvent> = self.mirror.events().iter().chain(behind).cloned().collect();
+            ids(unexplained(&events, &self.baseline, &self.sent, known))
+        };
         let Some(first) = observation_ids.first() else {
             self.tripped = None;
             return;
@@ -51,7 +75,7 @@ impl Session {
     /// Something ran that nobody accepted: first it is interrupted, then readers are told.
     ///
     /// # Errors
-    /// `store_failed`; it is told after the next read then.
+    /// `store_failed`; that it is told is owed then.
     pub(crate) async fn watch_for_unreviewed(self: &Arc<Self>, server: &VerifiedServer) -> Result<(), Refusal> {
         let tripped = {
             let mut state = self.state();
@@ -74,11 +98,9 @@ impl Session {
             "block_id": tripped.block_id,
             "observations": observations,
         });
-        self.note_event("lifecycle", payload).await?;
-        let mut state = self.state();
-        if let Some(now) = state.tripped.as_mut().filter(|now| now.block_id == tripped.block_id) {
+        if let Some(now) = self.state().tripped.as_mut().filter(|now| now.block_id == tripped.block_id) {
             now.told = true;
         }
-        Ok(())
+        self.note_event("lifecycle", payload).await
     }
 }

@@ -256,6 +256,44 @@ fn the_end_of_a_server_on_a_full_disk_is_told_once_there_is_room() {
     });
 }
 
+/// An approved command could have filled the disk; what runs unasked after it is noticed and stopped all the same.
+#[test]
+fn what_runs_unasked_on_a_full_disk_is_interrupted_and_blocks_before_there_is_room() {
+    in_own_mounts("full_disk::what_runs_unasked_on_a_full_disk_is_interrupted_and_blocks_before_there_is_room", || {
+        let faked = Faked::new(Plan { has_no_latch: true, ..Plan::default() });
+        let (mut scene, disk) = faked.scene_on_small_disk();
+        let session = scene.session();
+        let (asked, unasked, go) = (scene.marker("asked"), scene.marker("unasked"), scene.marker("go"));
+        let waits = format!("{} && while [ ! -e {} ]; do sleep 0.05; done", asked.command(), go.path().display());
+        let script = format!("run: {waits}\nthen {}\nthen slow 600000: say: never", unasked.directive());
+        let batch = session.propose(&script);
+        // Whoever asks for the accept runs the turn by this plan.
+        faked.follow(Plan { has_no_latch: true, asks_nothing: true, ..Plan::default() });
+        std::thread::scope(|scope| {
+            let accepting = scope.spawn(|| session.accept_as(&batch.approval_id, "asked"));
+            wait_until("the approved command", LIMIT, || (asked.runs() == 1).then_some(()));
+            disk.fill();
+            fs::write(go.path(), "").unwrap();
+            wait_until("the interrupt", LIMIT, || (faked.asked_for("interrupt") > 0).then_some(()));
+            unasked.assert_runs(1);
+            let blocked = wait_until("the block", LIMIT, || session.snapshot().blocked_reason);
+            assert_eq!(blocked.code, "unreviewed_action");
+            session.snapshot();
+            assert_eq!(faked.asked_for("interrupt"), 1, "once is enough");
+            assert_eq!(scene.client().get("/v1/readyz").unwrap().status, 503, "there was room meanwhile");
+            disk.make_room();
+            accepting.join().unwrap();
+        });
+        wait_ready(&scene);
+        asked.assert_runs(1);
+        let told = session.wait_event("word of the block", |event| event.payload["event"] == "session_blocked");
+        assert_eq!(told.payload["observations"].as_array().unwrap().len(), 1, "{told:?}");
+        let again = session.events().iter().filter(|event| event.payload["event"] == "session_blocked").count();
+        assert_eq!(again, 1);
+        assert_records_whole(&mut scene, disk);
+    });
+}
+
 /// A first start that finds no room leaves nothing half made behind.
 #[test]
 fn a_first_start_on_a_full_disk_leaves_nothing_half_made() {

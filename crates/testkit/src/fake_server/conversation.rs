@@ -263,7 +263,7 @@ impl Conversation {
             [alone] => !tools::never_waits(alone),
             _ => true,
         };
-        asks.then_some("waiting_for_confirmation")
+        (asks && !plan.asks_nothing).then_some("waiting_for_confirmation")
     }
 
     fn nudge(&self) -> Option<&'static str> {

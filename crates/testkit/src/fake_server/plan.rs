@@ -149,6 +149,8 @@ pub struct Plan {
     pub probe_answer: ControlAnswer,
     /// Say nothing of it, but have no latch: pending actions run on any step.
     pub has_no_latch: bool,
+    /// Ask of no action: without a latch each runs as soon as it is proposed.
+    pub asks_nothing: bool,
     /// Say that the process is dumpable.
     pub says_dumpable: bool,
     /// Say that the workspace's content is loaded.
