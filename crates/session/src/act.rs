@@ -70,9 +70,10 @@ impl Supervisor {
                 // The evidence closes it.
                 Some(OpenDecision { not_sent: None, .. }) => {}
                 None => match self.close_failed(&id, &refusal).await {
-                    Ok(true) => {}
+                    Ok(true) => tracing::warn!(action = id, %refusal, "the operation failed after its intent"),
                     Ok(false) => return Err(refusal),
                     Err(why) => {
+                        tracing::warn!(action = id, %refusal, %why, "a failed operation is to be closed later");
                         self.note_unclosed(&id, &refusal);
                         return Err(why);
                     }
@@ -96,7 +97,6 @@ impl Supervisor {
     /// `store_failed`; the receipt is to be closed later.
     pub(crate) async fn close_failed(&self, client_action_id: &str, refusal: &Refusal) -> Result<bool, Refusal> {
         let Some(record) = self.shared().records.receipt(client_action_id).await? else { return Ok(false) };
-        tracing::warn!(action = client_action_id, %refusal, "the operation failed after its intent");
         if record.state == ReceiptState::InFlight {
             self.close_interrupted(record, refusal).await?;
         }

@@ -10,6 +10,7 @@ mod audit;
 mod bind;
 mod changes;
 mod clock;
+mod closed;
 mod confinement;
 mod cursor;
 mod events;

@@ -42,6 +42,13 @@ impl Room {
         }
     }
 
+    /// There is room again.
+    fn note_mended(&self) {
+        if self.trouble.send_replace(None).is_some() {
+            tracing::info!("records can be written again");
+        }
+    }
+
     /// Why nothing can be recorded, when that is so.
     pub(crate) fn trouble(&self) -> Option<Refusal> {
         self.trouble.borrow().clone()
@@ -72,12 +79,17 @@ impl Room {
 }
 
 impl Supervisor {
-    /// After a write that found no room: looks for room, and then records what is still owed. Runs until the daemon stops.
+    /// After a write that found no room, or another that is to be made good: looks for room, and then records what is still
+    /// owed. Runs until the daemon stops.
     pub(crate) async fn tend_records(self) {
         let room = self.shared().records.room().clone();
         let mut trouble = room.trouble.subscribe();
         loop {
-            if trouble.wait_for(Option::is_some).await.is_err() {
+            let is_over = tokio::select! {
+                trouble = trouble.wait_for(Option::is_some) => trouble.is_err(),
+                () = self.inner.owes.notified() => false,
+            };
+            if is_over {
                 return;
             }
             let mut pause = FIRST_LOOK;
@@ -86,27 +98,34 @@ impl Supervisor {
                 if self.is_stopping() {
                     return;
                 }
-                if room.check().await.is_ok() && self.record_what_is_owed().await.is_ok() {
-                    break;
+                if room.check().await.is_ok() {
+                    // First: what fails from here on is noted anew.
+                    room.note_mended();
+                    match self.record_what_is_owed().await {
+                        Ok(()) => break,
+                        Err(refusal) => tracing::debug!(%refusal, "something cannot be recorded yet"),
+                    }
                 }
                 pause = (pause * 2).min(LONGEST_LOOK);
             }
-            room.trouble.send_replace(None);
-            tracing::info!("records can be written again");
         }
     }
 
-    /// Closes receipts that could not be closed, those of accepts that never left among them, and journals events that could not be.
+    /// Closes receipts that could not be closed, those of accepts that never left among them, and journals events that could
+    /// not be. What fails holds up nothing else.
     async fn record_what_is_owed(&self) -> Result<(), Refusal> {
+        let mut outcome = Ok(());
         for (client_action_id, refusal) in self.unclosed() {
-            self.close_failed(&client_action_id, &refusal).await?;
-            self.forget_unclosed(&client_action_id);
+            match self.close_failed(&client_action_id, &refusal).await {
+                Ok(_) => self.forget_unclosed(&client_action_id),
+                Err(why) => outcome = outcome.and(Err(why)),
+            }
         }
         for session in self.shared().sessions() {
-            session.withdraw_not_sent().await?;
-            session.journal_owed().await?;
+            outcome = outcome.and(session.withdraw_not_sent().await);
+            outcome = outcome.and(session.journal_owed().await);
             session.mark_stale();
         }
-        Ok(())
+        outcome.and(self.journal_owed_of_closed().await)
     }
 }

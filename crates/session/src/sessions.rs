@@ -12,6 +12,7 @@ use rules::role::{Role, authorize};
 use serde_json::json;
 use store::{SessionOrigin, SessionRecord};
 
+use crate::closed::Owed;
 use crate::server::VerifiedServer;
 use crate::session::Session;
 use crate::supervisor::{Supervisor, resolve_workspace};
@@ -180,7 +181,9 @@ impl Supervisor {
     ) -> Result<Arc<Session>, Refusal> {
         let stored = record.clone();
         self.shared().records.write("put_session", move |ledger| ledger.put_session(stored)).await?;
-        let session = self.shared().enter(Session::new(self.shared(), id, record, BTreeSet::new()));
+        let session = Session::new(self.shared(), id, record, BTreeSet::new());
+        session.state().owed.extend(self.shared().owed_of_closed.take_events(session.id().as_str()));
+        let session = self.shared().enter(session);
         session.bind(server).await?;
         Ok(session)
     }
@@ -241,11 +244,23 @@ impl Supervisor {
             return Err(refusal);
         }
         session.state().server = None;
-        session.note_event("lifecycle", json!({"event": "session_closed", "deleted": delete})).await?;
+        // It is closed from here on: what the journal does not take now, it gets later.
+        let payload = json!({"event": "session_closed", "deleted": delete});
+        let mut journaled = session.note_event("lifecycle", payload).await;
         session.mark_stale();
         if delete {
             let id = session_id.to_owned();
-            self.shared().records.write_journal("remove_session", move |journal| journal.remove_session(&id)).await?;
+            let remove = move |journal: &store::Journal| journal.remove_session(&id);
+            journaled = self.shared().records.write_journal("remove_session", remove).await.map(|_| ());
+        }
+        if let Err(refusal) = journaled {
+            tracing::warn!(session = session_id, %refusal, "the close could not be journaled; it will be");
+            // Nobody journals them meanwhile.
+            let _intake = session.intake.lock().await;
+            let events = std::mem::take(&mut session.state().owed);
+            let owed = if delete { Owed::Removal } else { Owed::Events(events.into()) };
+            self.shared().owed_of_closed.put(session_id, owed);
+            self.note_owed();
         }
         self.shared().remove(session_id);
         Ok(())

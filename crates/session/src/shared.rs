@@ -12,6 +12,7 @@ use rules::passage::Watch;
 use rules::redact::Redactor;
 use settings::Settings;
 
+use crate::closed::OwedOfClosed;
 use crate::confinement::not_proved_yet;
 use crate::generations::Generations;
 use crate::records::Records;
@@ -83,6 +84,7 @@ pub(crate) struct Shared {
     /// What the newest server's confinement came to.
     confinement: Mutex<Reached>,
     sessions: Mutex<BTreeMap<String, Arc<Session>>>,
+    pub(crate) owed_of_closed: OwedOfClosed,
     /// Of every conversation with an operation under way, or a session.
     operation_locks: Mutex<BTreeMap<String, Weak<OperationLock>>>,
 }
@@ -158,6 +160,7 @@ impl Shared {
             generations: Arc::new(Generations::of_start(records.start)),
             confinement: Mutex::new(not_proved_yet()),
             sessions: Mutex::new(BTreeMap::new()),
+            owed_of_closed: OwedOfClosed::default(),
             operation_locks: Mutex::new(BTreeMap::new()),
         }
     }

@@ -43,6 +43,8 @@ pub(crate) struct Inner {
     pub(crate) verifying: tokio::sync::Mutex<()>,
     /// Receipts of operations that failed and could not be closed, with why they failed.
     unclosed: Mutex<BTreeMap<String, Refusal>>,
+    /// Something is to be recorded later.
+    pub(crate) owes: tokio::sync::Notify,
     stopping: std::sync::atomic::AtomicBool,
 }
 
@@ -62,6 +64,7 @@ impl Supervisor {
                 claimed: Mutex::new(HashSet::new()),
                 verifying: tokio::sync::Mutex::new(()),
                 unclosed: Mutex::default(),
+                owes: tokio::sync::Notify::new(),
                 stopping: std::sync::atomic::AtomicBool::new(false),
             }),
         };
@@ -263,6 +266,13 @@ impl Supervisor {
         if unclosed.len() < MAX_UNCLOSED {
             unclosed.insert(client_action_id.to_owned(), why.clone());
         }
+        drop(unclosed);
+        self.note_owed();
+    }
+
+    /// Something is to be recorded as soon as that is possible.
+    pub(crate) fn note_owed(&self) {
+        self.inner.owes.notify_one();
     }
 
     pub(crate) fn forget_unclosed(&self, client_action_id: &str) {

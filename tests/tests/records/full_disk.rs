@@ -150,14 +150,19 @@ fn an_accept_that_never_left_is_not_in_doubt_for_want_of_room() {
             let marker = scene.marker(&format!("ungranted-{pages}"));
             let batch = session.propose(&marker.directive());
             let key = format!("ungranted-{pages}");
-            faked.follow(Plan { grant_answer: ControlAnswer::Lie, ..Plan::default() });
+            faked.follow(Plan {
+                grant_answer: ControlAnswer::Lie,
+                exit_at_once: (pages == 19).then_some(1),
+                ..Plan::default()
+            });
             disk.leave_pages(pages);
             let reply = session.accept_as(&batch.approval_id, &key);
             codes.insert(reply.status);
             disk.make_room();
+            // Once, while no server can be started.
+            assert_eq!(settled(&scene, &session, &key), "rejected", "{pages}: {}", reply.text);
             faked.follow(Plan::default());
             wait_ready(&scene);
-            assert_eq!(settled(&scene, &session, &key), "rejected", "{pages}: {}", reply.text);
             let again = session.wait_pending();
             assert!(!again.actions[0].in_doubt, "{pages}: {again:?}");
             session.approve_to_end(&again);
@@ -278,7 +283,7 @@ fn what_runs_unasked_on_a_full_disk_is_interrupted_and_blocks_before_there_is_ro
             unasked.assert_runs(1);
             let blocked = wait_until("the block", LIMIT, || session.snapshot().blocked_reason);
             assert_eq!(blocked.code, "unreviewed_action");
-            session.snapshot();
+            assert_eq!(session.snapshot().session_id, session.id());
             assert_eq!(faked.asked_for("interrupt"), 1, "once is enough");
             assert_eq!(scene.client().get("/v1/readyz").unwrap().status, 503, "there was room meanwhile");
             disk.make_room();

@@ -7,6 +7,7 @@ mod bounds;
 mod clock;
 mod damage;
 mod full_disk;
+mod owed;
 mod starts;
 
 use serde_json::{Value, json};
