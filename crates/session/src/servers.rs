@@ -59,6 +59,15 @@ impl Slots {
     }
 }
 
+/// Which places a start may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Want {
+    /// A free one, or that of an idle server.
+    Any,
+    /// Only one that is free.
+    Free,
+}
+
 /// What a start that wants a place meets.
 enum Place {
     Taken,
@@ -112,21 +121,32 @@ impl Servers {
     /// # Errors
     /// `server_limit`, `server_crash_looping`, `shutting_down`, or why it could not be started.
     pub(crate) async fn ensure(self: &Arc<Self>, workspace: &Path) -> Result<Arc<VerifiedServer>, Refusal> {
-        let start_lock = {
-            let mut slots = self.slots();
-            let slot = slots.of(workspace);
-            slot.last_used = Some(Instant::now());
-            Arc::clone(&slot.start_lock)
-        };
+        self.slots().of(workspace).last_used = Some(Instant::now());
+        self.find(workspace, Want::Any).await
+    }
+
+    /// The same for nobody's request: no idle server makes room for it, and it counts as no use.
+    ///
+    /// # Errors
+    /// As [`Self::ensure`].
+    async fn ensure_in_free_place(self: &Arc<Self>, workspace: &Path) -> Result<Arc<VerifiedServer>, Refusal> {
+        self.find(workspace, Want::Free).await
+    }
+
+    async fn find(self: &Arc<Self>, workspace: &Path, want: Want) -> Result<Arc<VerifiedServer>, Refusal> {
+        let start_lock = Arc::clone(&self.slots().of(workspace).start_lock);
         let _starting = start_lock.lock().await;
         if let Some(server) = self.running(workspace) {
             return Ok(server);
         }
         self.wait_out(workspace).await?;
-        self.take_place(workspace).await?;
+        self.take_place(workspace, want).await?;
         let outcome = self.start(workspace).await;
         match &outcome {
-            Ok(_) => self.tell_sessions(workspace, None),
+            Ok(_) => {
+                self.tell_sessions(workspace, None);
+                self.try_sessions_now(workspace);
+            }
             Err(refusal) => self.tell_failure(workspace, refusal).await,
         }
         self.note_change();
@@ -241,11 +261,11 @@ impl Servers {
     }
 
     /// Takes one of the places there are, stopping the longest idle server when none is free.
-    async fn take_place(&self, workspace: &Path) -> Result<(), Refusal> {
+    async fn take_place(&self, workspace: &Path, want: Want) -> Result<(), Refusal> {
         let deadline = tokio::time::Instant::now() + END_WAIT;
         let mut changes = self.changes.subscribe();
         loop {
-            match self.try_take_place(workspace)? {
+            match self.try_take_place(workspace, want)? {
                 Place::Taken => return Ok(()),
                 Place::Stop(idle) => drop(self.stop(&idle).await),
                 Place::Wait => {}
@@ -258,7 +278,7 @@ impl Servers {
     }
 
     /// Counting and taking are one step, so that two starts never take the same place.
-    fn try_take_place(&self, workspace: &Path) -> Result<Place, Refusal> {
+    fn try_take_place(&self, workspace: &Path, want: Want) -> Result<Place, Refusal> {
         let mut slots = self.slots();
         if slots.closed {
             return Err(Refusal::new(RefusalCode::ShuttingDown, "the daemon is stopping"));
@@ -276,10 +296,18 @@ impl Servers {
             return Ok(Place::Wait);
         }
         let idle = others().filter(|slot| slot.up().is_some_and(|server| !self.is_busy(&server)));
-        if let Some(server) = idle.min_by_key(|slot| slot.last_used).and_then(Slot::up) {
+        if want == Want::Any
+            && let Some(server) = idle.min_by_key(|slot| slot.last_used).and_then(Slot::up)
+        {
             return Ok(Place::Stop(server));
         }
-        let detail = format!("{max_servers} servers run and none is idle; close a session or raise max_servers");
+        let detail = match want {
+            Want::Any => format!("{max_servers} servers run and none is idle; close a session or raise max_servers"),
+            Want::Free => format!(
+                "{max_servers} servers run, and a session that could not be put on its server again and again takes no \
+                 place of another by itself; ask for it, or raise max_servers"
+            ),
+        };
         Err(Refusal::new(RefusalCode::ServerLimit, detail))
     }
 

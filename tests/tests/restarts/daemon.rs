@@ -138,3 +138,34 @@ fn a_session_with_something_that_waits_is_put_on_its_server_however_often_that_f
     assert!(faked.asked_for("set_policy") >= before + 8, "{:?}", faked.asked());
     scene.finish();
 }
+
+/// A session that cannot be put on its server takes the place of other workspaces' servers a few times, and then no more.
+#[test]
+fn a_session_that_cannot_be_put_on_its_server_does_not_drive_others_off_for_ever() {
+    let faked = Faked::new(Plan::default());
+    let mut scene = faked.scene_with(|setup| setup.agent_server = "max_servers = 1\n".to_owned());
+    let session = scene.session();
+    let key = queue_behind(&session, "say: later");
+    scene.kill_daemon();
+    let before = faked.asked_for("set_policy");
+    faked.follow(Plan::default().with_fault("set_policy", Fault::StatusInstead(500)));
+    scene.serve_again();
+    wait_until("some tries", LIMIT, || (faked.asked_for("set_policy") >= before + 4).then_some(()));
+    let other = scene.home().new_workspace("other").unwrap().canonicalize().unwrap();
+    let refused = scene.client().post("/v1/sessions", &json!({"workspace": other})).unwrap();
+    assert!(refused.status >= 500, "{}", refused.text);
+    let session = Session::clone(&session).with_client(scene.client().clone());
+    wait_until("the session to find no place", LIMIT, || {
+        line(&scene, &session).blocked_reason.filter(|reason| reason.code == "server_limit")
+    });
+    let server = server_in(&scene, &other).unwrap();
+    assert_eq!(server.state, ServerState::Ready);
+    let warned = scene.daemon().log().unwrap().matches("could not be put on its server; it is tried on").count();
+    assert_eq!(warned, 1);
+    // Asked for, it comes at once.
+    faked.follow(Plan::default());
+    let session = scene.take_up(session.id());
+    assert_eq!(session.snapshot().session_id, session.id());
+    assert_eq!(session.wait_final(&key).state, ReceiptState::Applied);
+    scene.finish();
+}

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rules::lifecycle::{doubled_ms, jittered_ms};
 use rules::refusal::{Refusal, RefusalCode};
@@ -19,8 +19,10 @@ const LOOK: Duration = Duration::from_secs(60);
 const NO_PLACE_WAIT_MS: u64 = 5_000;
 /// First and longest wait of a session that could not be put on its server; each is twice the one before. It is never given up:
 /// what waits in it is to be done without anybody asking.
-const FIRST_RETRY_MS: u64 = 500;
-const LONGEST_RETRY_MS: u64 = 5_000;
+const FIRST_RETRY_MS: u64 = 250;
+const LONGEST_RETRY_MS: u64 = 600_000;
+/// After so many tries a session is not worth the place of another workspace's idle server any more.
+const TRIES_WORTH_A_PLACE: u32 = 3;
 
 impl Servers {
     /// Starts servers that sessions need back, each when its time has come. Runs until the daemon stops.
@@ -79,6 +81,15 @@ impl Servers {
         wanted.into_iter().collect()
     }
 
+    /// A server was started: whatever could not be put on the one before is tried at once.
+    pub(super) fn try_sessions_now(&self, workspace: &Path) {
+        for session in self.shared.sessions().iter().filter(|session| session.workspace() == workspace) {
+            if let Some(returning) = &mut session.state().returning {
+                returning.not_before_ms = 0;
+            }
+        }
+    }
+
     /// The sessions of a workspace that are on no server know why, or that nothing stands in the way any more.
     pub(super) fn tell_sessions(&self, workspace: &Path, refusal: Option<&Refusal>) {
         for session in self.shared.sessions().iter().filter(|session| session.workspace() == workspace) {
@@ -103,10 +114,18 @@ impl Servers {
     }
 
     async fn bring_back_sessions(self: &Arc<Self>, workspace: &Path) {
-        let server = match self.ensure(workspace).await {
+        let is_new =
+            |session: &Arc<Session>| session.returning().is_some_and(|returning| returning.tries < TRIES_WORTH_A_PLACE);
+        let of_workspace = |session: &&Arc<Session>| session.workspace() == workspace;
+        let found = if self.shared.sessions().iter().filter(of_workspace).any(is_new) {
+            self.ensure(workspace).await
+        } else {
+            self.ensure_in_free_place(workspace).await
+        };
+        let server = match found {
             Ok(server) => server,
             Err(refusal) => {
-                tracing::info!(workspace = %workspace.display(), %refusal, "sessions wait on for their server");
+                tracing::debug!(workspace = %workspace.display(), %refusal, "sessions wait on for their server");
                 if refusal.code == RefusalCode::ServerLimit {
                     self.slots().of(workspace).no_place_until_ms = self.now_ms().saturating_add(NO_PLACE_WAIT_MS);
                     self.tell_sessions(workspace, Some(&refusal));
@@ -115,18 +134,23 @@ impl Servers {
             }
         };
         for session in self.shared.sessions().iter().filter(|session| session.workspace() == workspace) {
-            let due = session.returning().is_some_and(|returning| returning.not_before_ms <= self.now_ms());
-            if !due {
-                continue;
-            }
+            let due = session.returning().filter(|returning| returning.not_before_ms <= self.now_ms());
+            let Some(returning) = due else { continue };
             let bound = match fit_for_sessions(&server) {
                 Ok(()) => session.bind(&server).await,
                 Err(refusal) => Err(refusal),
             };
-            if let Err(refusal) = bound {
-                tracing::warn!(session = session.id().as_str(), %refusal, "a session could not be put on its server");
-                self.note_not_back(session, refusal);
+            let Err(refusal) = bound else {
+                self.slots().of(workspace).last_used = Some(Instant::now());
+                continue;
+            };
+            let id = session.id().as_str();
+            if returning.tries == 0 {
+                tracing::warn!(session = id, %refusal, "a session could not be put on its server; it is tried on");
+            } else {
+                tracing::debug!(session = id, %refusal, "a session could not be put on its server again");
             }
+            self.note_not_back(session, refusal);
         }
     }
 
