@@ -8,6 +8,7 @@ mod limits;
 mod port;
 mod server_killed;
 mod starts;
+mod temporary;
 
 use api_types::Approval;
 use gatepost_tests::{Scene, Session, wait_until};

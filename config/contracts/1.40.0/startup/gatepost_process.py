@@ -9,6 +9,7 @@ import time
 PR_GET_DUMPABLE = 3
 PR_SET_DUMPABLE = 4
 REAP_INTERVAL_SECONDS = 30
+DOWNLOADS = "/tmp/browser-use-downloads-"
 
 
 def take_descriptor(variable):
@@ -73,6 +74,18 @@ def refuse_other_listeners(allowed_number):
     original_listen = socket.socket.listen
     socket.socket.listen = listen
     sys.addaudithook(audit)
+
+
+def make_no_downloads():
+    """The server's browser tool, which is never used here, makes a directory in /tmp when it is imported, and nobody removes
+    it: it is not made."""
+    original = os.mkdir
+
+    def mkdir(path, *arguments, **named):
+        if not os.fsdecode(path).startswith(DOWNLOADS):
+            original(path, *arguments, **named)
+
+    os.mkdir = mkdir
 
 
 def adopted_zombies():

@@ -40,6 +40,7 @@ from gatepost_process import (
     forbid_dumps,
     is_dumpable,
     listening_sockets,
+    make_no_downloads,
     reap_adopted,
     refuse_other_listeners,
     take_descriptor,
@@ -109,6 +110,7 @@ def main():
         os.set_inheritable(config_number, False)
 
     forbid_dumps()
+    make_no_downloads()
     if confining:
         route_children(outer, wrapper, plan_number, agent_home)
         refuse_other_ways()
