@@ -139,12 +139,14 @@ impl Session {
             let accepted = ids.iter().any(|id| state.sent.contains(id));
             (before, now, rejected, accepted)
         };
+        // What the journal does not take is owed: the next is told all the same.
+        let mut told = Ok(());
         if let Some(before) = before
             && (rejected || !accepted)
         {
             let outcome = if rejected { "rejected" } else { "withdrawn" };
             let payload = json!({"approval_id": before.approval_id, "outcome": outcome});
-            self.note_event("approval_resolved", payload).await?;
+            told = self.note_event("approval_resolved", payload).await;
         }
         if let Some(waiting) = now {
             let files = self.named_files().await;
@@ -154,9 +156,9 @@ impl Session {
                 "actions": waiting.event_ids,
                 "expires_at": clock::rfc3339(i64::try_from(waiting.expires_at_ms).unwrap_or(i64::MAX)),
             });
-            self.note_event("approval_requested", payload).await?;
+            told = told.and(self.note_event("approval_requested", payload).await);
         }
-        Ok(())
+        told
     }
 
     /// The server of this session ended: what it held is void. Unless that was wanted, the session comes back by itself.

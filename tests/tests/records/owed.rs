@@ -63,6 +63,39 @@ fn a_session_that_cannot_be_journaled_holds_up_no_other() {
     });
 }
 
+/// A restart of the server puts one batch in another's place: both is told, in order, once it can be.
+#[test]
+fn a_batch_is_told_of_although_the_end_of_the_one_before_could_not_be_journaled() {
+    let faked = Faked::new(Plan::default());
+    let mut scene = faked.scene();
+    let ids = [scene.session(), scene.session()].map(|session| session.id().to_owned());
+    scene.stop_daemon();
+    let hindered = "create trigger hindered before insert on events when new.kind = 'approval_resolved' \
+                    and not exists (select 1 from events where payload_json like '%release%') \
+                    begin select raise(abort, 'hindered'); end";
+    edit(&scene.home().state().join("journal.sqlite3"), hindered);
+    scene.serve_again();
+    let [session, other] = ids.map(|id| scene.take_up(&id));
+    let before = session.propose("run: echo waits");
+    session.wait_event("word of the batch", |event| event.payload["approval_id"] == before.approval_id.as_str());
+    kill_process(Pid::from_raw(scene.server_pid().unwrap().cast_signed()).unwrap(), Signal::KILL).unwrap();
+    let is_hindered = || scene.daemon().log().unwrap().contains("hindered").then_some(());
+    wait_until("the end of the batch not to be journaled", LIMIT, is_hindered);
+    other.turn("say: release");
+    let after = wait_until("the batch on another server", LIMIT, || {
+        session.pending().filter(|now| now.approval_id != before.approval_id)
+    });
+    session.reject(&after);
+    let told = |event: &api_types::Event| {
+        event.kind.as_str() == "approval_requested" && event.payload["approval_id"] == after.approval_id.as_str()
+    };
+    session.wait_event("word of the batch that took its place", told);
+    let kinds: Vec<String> = session.events().iter().map(|event| event.kind.as_str().to_owned()).collect();
+    let own: Vec<&str> = kinds.iter().map(String::as_str).filter(|kind| kind.starts_with("approval_")).collect();
+    assert_eq!(own, ["approval_requested", "approval_resolved", "approval_requested", "approval_resolved"]);
+    scene.finish();
+}
+
 /// Closed is what the ledger says is closed: readers are told once they can be, and the session may be attached again.
 #[test]
 fn a_close_that_could_not_be_journaled_is_a_close() {
