@@ -118,14 +118,20 @@ fn a_file_whose_damage_was_met_while_it_was_open_is_closed_as_damaged_and_an_unh
     assert!(matches!(ledger.close(), Err(StoreError::Damaged { .. })));
 }
 
-#[test]
-fn a_chain_that_was_found_broken_is_damage_too() {
+/// [`closed`], with the code of the refusal altered, in the middle of the chain's newest entry.
+fn altered() -> tempfile::TempDir {
     let directory = closed();
     let path = directory.path().join(LEDGER_FILE);
     let mut bytes = fs::read(&path).unwrap();
     let at = bytes.windows(7).position(|window| window == b"\"empty\"").unwrap();
     bytes[at + 1] = b'E';
     fs::write(&path, &bytes).unwrap();
+    directory
+}
+
+#[test]
+fn a_chain_that_was_found_broken_is_damage_too() {
+    let directory = altered();
     let open = || Ledger::open(directory.path(), Arc::new(Word("own")), Check::Cheap, 1).unwrap();
     assert_eq!(open().close(), Ok(()), "nobody looked");
     let ledger = open();
@@ -155,13 +161,7 @@ fn a_closed_file_takes_nothing_more_and_is_free_for_others() {
 
 #[test]
 fn an_orderly_stop_spares_the_whole_check_and_not_that_of_the_head() {
-    let directory = closed();
-    let path = directory.path().join(LEDGER_FILE);
-    let mut bytes = fs::read(&path).unwrap();
-    // The code of the refusal, in the middle of the chain's newest entry.
-    let at = bytes.windows(7).position(|window| window == b"\"empty\"").unwrap();
-    bytes[at + 1] = b'E';
-    fs::write(&path, &bytes).unwrap();
+    let directory = altered();
     let open = |check| Ledger::open(directory.path(), Arc::new(Word("own")), check, 1).map(drop);
     assert!(matches!(open(Check::Whole), Err(StoreError::Damaged { reason, .. }) if reason.contains("link 2")));
     assert_eq!(open(Check::Cheap), Ok(()));

@@ -1,9 +1,9 @@
 //! A clock that was ahead and went back, and a time zone with summer time: nothing goes by them.
 
-use super::{get, notary};
+use super::{final_receipt, get, notary};
 use gatepost_tests::{Faked, Scene, Session};
 use serde_json::{Value, json};
-use store::{Check, Journal, Ledger, NewEvent, ReceiptRecord, ReceiptState};
+use store::{Check, Journal, Ledger, NewEvent};
 use testkit::fake_server::Plan;
 
 /// A moment in 2100, in milliseconds.
@@ -13,21 +13,7 @@ const AHEAD_MS: i64 = 4_102_444_800_000;
 fn write_ahead(scene: &Scene, session: &Session) {
     let state = scene.home().state();
     let ledger = Ledger::open(&state, notary(scene.home()), Check::Whole, AHEAD_MS).unwrap();
-    let record = ReceiptRecord {
-        client_action_id: "ahead".into(),
-        session_id: Some(session.id().to_owned()),
-        operation_id: "provider.usage.read".into(),
-        fingerprint: "f".repeat(64),
-        caller: "owner".into(),
-        state: ReceiptState::Applied,
-        code: None,
-        detail: None,
-        input_json: "{}".into(),
-        result_json: None,
-        steps: Vec::new(),
-        created_at_ms: AHEAD_MS,
-        updated_at_ms: AHEAD_MS,
-    };
+    let record = final_receipt("ahead", Some(session.id()), AHEAD_MS);
     ledger.insert_receipt(record).unwrap();
     ledger.close().unwrap();
     let journal = Journal::open(&state, Check::Whole).unwrap();

@@ -46,6 +46,25 @@ fn notary(home: &Home) -> Arc<dyn store::Notary> {
     Arc::new(OfHome(host::sign::SigningKey::load_or_create(&home.state().join("signing.key")).unwrap()))
 }
 
+/// A receipt of a read that is over, as a daemon writes it at that time.
+fn final_receipt(client_action_id: &str, session_id: Option<&str>, at_ms: i64) -> store::ReceiptRecord {
+    store::ReceiptRecord {
+        client_action_id: client_action_id.to_owned(),
+        session_id: session_id.map(str::to_owned),
+        operation_id: "provider.usage.read".into(),
+        fingerprint: "f".repeat(64),
+        caller: "owner".into(),
+        state: store::ReceiptState::Applied,
+        code: None,
+        detail: None,
+        input_json: "{}".into(),
+        result_json: None,
+        steps: Vec::new(),
+        created_at_ms: at_ms,
+        updated_at_ms: at_ms,
+    }
+}
+
 /// The files of the ledger, or of whatever else begins so, with their content.
 fn files(home: &Home, start: &str) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();

@@ -1,9 +1,9 @@
 //! The start: listening before the records are checked, whole after a stop that was not in order, one daemon a state.
 
-use super::{edit, home, ledger, notary, refused};
+use super::{edit, final_receipt, home, ledger, notary, refused};
 use serde_json::json;
 use std::time::{Duration, Instant};
-use store::{Check, Ledger, ReceiptRecord, ReceiptState};
+use store::{Check, Ledger};
 use testkit::daemon::{Client, Home};
 
 /// Receipts whose check takes a while even on a fast machine: their inputs are hashed again.
@@ -14,21 +14,7 @@ fn make_much(home: &Home) {
             let ledger = &ledger;
             scope.spawn(move || {
                 for number in 0..1500 {
-                    let record = ReceiptRecord {
-                        client_action_id: format!("much-{writer}-{number}"),
-                        session_id: None,
-                        operation_id: "provider.usage.read".into(),
-                        fingerprint: "f".repeat(64),
-                        caller: "owner".into(),
-                        state: ReceiptState::Applied,
-                        code: None,
-                        detail: None,
-                        input_json: "{}".into(),
-                        result_json: None,
-                        steps: Vec::new(),
-                        created_at_ms: 1,
-                        updated_at_ms: 1,
-                    };
+                    let record = final_receipt(&format!("much-{writer}-{number}"), None, 1);
                     ledger.insert_receipt(record).unwrap();
                 }
             });
