@@ -10,7 +10,7 @@ use api_types::{SessionSnapshot, Status};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use testkit::daemon::{Client, Daemon, Home, Setup};
+use testkit::daemon::{Client, Daemon, Home, Setup, unprivileged_install};
 use testkit::model::ScriptedModel;
 
 /// One scene at a time: two servers at once on a small machine are slow enough to time out.
@@ -41,6 +41,31 @@ impl Scene {
     #[must_use]
     pub fn with(change: impl FnOnce(&mut Setup)) -> Self {
         Self::prepared(change, |_home| {}).0
+    }
+
+    /// The real server as an ordinary user, also where the tests run as root: root sees more than the agent does.
+    ///
+    /// # Panics
+    /// When the daemon does not come up, or that user's server cannot be installed.
+    #[must_use]
+    pub fn ordinary() -> Self {
+        Self::ordinary_with(|_setup| {})
+    }
+
+    /// The same with a changed setup.
+    ///
+    /// # Panics
+    /// As [`Scene::ordinary`].
+    #[must_use]
+    pub fn ordinary_with(change: impl FnOnce(&mut Setup)) -> Self {
+        if !host::hygiene::is_root() {
+            return Self::with(change);
+        }
+        let install = unprivileged_install().unwrap();
+        Self::with(|setup| {
+            *setup = setup.clone().as_unprivileged(&install);
+            change(setup);
+        })
     }
 
     /// The same, with something done in the directory before the daemon is started; what that made is returned.

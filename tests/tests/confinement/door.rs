@@ -6,12 +6,10 @@ use std::path::Path;
 use std::process::Command;
 
 use api_types::ReceiptState;
-use gatepost_tests::Session;
+use gatepost_tests::{Scene, Session};
 use rules::confinement::{Plan, Policy};
 use serde_json::{Value, json};
 use testkit::daemon::{SERVER_VERSION, gatepost_binary, shared_install, workspace_root};
-
-use crate::levels::ordinary;
 
 #[test]
 fn every_way_to_start_a_process_is_confined_or_refused() {
@@ -42,7 +40,7 @@ fn every_way_to_start_a_process_is_confined_or_refused() {
 /// The agent's own shell and editor, on the real server.
 #[test]
 fn the_agents_shell_and_editor_reach_the_workspace_and_nothing_of_the_owners() {
-    let scene = ordinary();
+    let scene = Scene::ordinary();
     let session = scene.session();
     let workspace = scene.workspace();
     let said = run(
@@ -83,7 +81,7 @@ fn the_agents_shell_and_editor_reach_the_workspace_and_nothing_of_the_owners() {
 /// What the server reads of the workspace by itself may lead no farther than its commands: a link there could name a key.
 #[test]
 fn what_lies_in_the_workspace_leads_nowhere_else() {
-    let scene = ordinary();
+    let scene = Scene::ordinary();
     let workspace = scene.workspace();
     let outside = scene.home().path().join("home/private");
     std::fs::write(&outside, "words of the owner's own").unwrap();

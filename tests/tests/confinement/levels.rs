@@ -4,9 +4,9 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use gatepost_tests::{Faked, Scene, refusal_code};
+use host::hygiene::is_root;
 use serde_json::json;
 use tempfile::TempDir;
-use testkit::daemon::{Setup, unprivileged_install};
 use testkit::fake_server::{ControlAnswer, Plan};
 
 const WEAK: [&str; 8] = [
@@ -20,28 +20,8 @@ const WEAK: [&str; 8] = [
     "new_privileges",
 ];
 
-fn is_root() -> bool {
-    host::hygiene::is_root()
-}
-
 fn open(probes: &[&str]) -> Plan {
     Plan { open_probes: probes.iter().map(|probe| (*probe).to_owned()).collect(), ..Plan::default() }
-}
-
-/// The real server, as an ordinary user: root sees more than the agent does.
-pub(crate) fn ordinary() -> Scene {
-    ordinary_with(|_setup| {})
-}
-
-fn ordinary_with(change: impl FnOnce(&mut Setup)) -> Scene {
-    if !is_root() {
-        return Scene::with(change);
-    }
-    let install = unprivileged_install().unwrap();
-    Scene::with(|setup| {
-        *setup = setup.clone().as_unprivileged(&install);
-        change(setup);
-    })
 }
 
 /// A directory with a link to each program of the system's but this one.
@@ -82,7 +62,7 @@ fn said(scene: &Scene) -> (String, Vec<String>) {
 /// On the real server, as an ordinary user, with bubblewrap: nothing of the owner's is within reach of a command.
 #[test]
 fn an_ordinary_user_has_full_confinement() {
-    let scene = ordinary_with(|setup| setup.confinement = "full");
+    let scene = Scene::ordinary_with(|setup| setup.confinement = "full");
     assert_eq!(said(&scene), ("full".to_owned(), Vec::new()), "is bubblewrap installed, and may it make namespaces?");
     scene.finish();
 }
@@ -91,7 +71,7 @@ fn an_ordinary_user_has_full_confinement() {
 #[test]
 fn without_bubblewrap_the_level_is_partial_and_the_package_is_named() {
     let programs = programs_without("bwrap");
-    let scene = ordinary_with(|setup| {
+    let scene = Scene::ordinary_with(|setup| {
         let path = |value: &str| value.replace("/usr/local/bin:/usr/bin:/bin", &programs.path().to_string_lossy());
         let own = std::env::var("PATH").unwrap();
         let given = setup.environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| path(value));

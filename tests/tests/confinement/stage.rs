@@ -7,16 +7,13 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use host::hygiene::is_root;
 use rules::confinement::Plan;
 
-/// No account has it; nothing else runs under it.
+/// Who runs the programs where the tests run as root, whom rights of files do not stop. No account has it; nothing else runs
+/// under it.
 const UNUSED_UID: u32 = 61_235;
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
-
-/// Root is too mighty to be stopped by rights of files, so then another user runs the programs.
-fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
-}
 
 pub(crate) struct Stage {
     root: tempfile::TempDir,

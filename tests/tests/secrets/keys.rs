@@ -3,16 +3,10 @@
 use crate::memory;
 use crate::outside::Secrets;
 use gatepost_tests::Scene;
+use host::hygiene::is_root;
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-
-/// Root sees what is hidden, and lets everything run as an ordinary user. Anyone else is one, and learns no session key:
-/// then the agent's own search, which tries whatever it finds, is all that shows where that key is not.
-pub(crate) fn is_root() -> bool {
-    fs::metadata("/proc/self").unwrap().uid() == 0
-}
 
 /// The managed server's directory.
 fn install(scene: &Scene) -> PathBuf {
@@ -37,7 +31,8 @@ fn public_hashes(scene: &Scene) -> BTreeSet<String> {
 
 /// Every live key, as root learns them.
 pub(crate) struct Keys {
-    /// Known to root alone.
+    /// Known to root alone, who sees what is hidden. For anyone else the agent's own search, which tries whatever it finds, is all
+    /// that shows where that key is not.
     pub(crate) session: Option<String>,
     pub(crate) secret: String,
     pub(crate) owner: String,

@@ -13,7 +13,8 @@ mod replies;
 
 use api_types::ReceiptState;
 use gatepost_tests::{Scene, Session};
-use keys::{Keys, is_root, python};
+use host::hygiene::is_root;
+use keys::{Keys, python};
 use outside::Secrets;
 use replies::Replies;
 use serde_json::Value;
@@ -23,7 +24,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
-use testkit::daemon::{processes_of, unprivileged_install};
+use testkit::daemon::processes_of;
 
 const SEARCH: &str = include_str!("search.py");
 /// Something like a key in a file of the workspace.
@@ -35,7 +36,7 @@ const OUTSIDE: &str = "decoy of another process";
 
 #[test]
 fn no_key_is_found_by_an_approved_command_or_from_the_outside() {
-    let scene = scene();
+    let scene = Scene::ordinary();
     let session = scene.session();
     let mut replies = Replies::default();
     let (server, daemon) = (scene.server_pid().unwrap(), scene.daemon().pid());
@@ -69,7 +70,7 @@ fn no_key_is_found_by_an_approved_command_or_from_the_outside() {
 /// The next daemon knows a server that was left by its arguments: its environment is closed to its own user as well.
 #[test]
 fn the_real_servers_arguments_name_its_start_and_can_be_read_by_its_owner() {
-    let scene = scene();
+    let scene = Scene::ordinary();
     let _session = scene.session();
     let server = scene.server_pid().unwrap();
     let owner = fs::read_to_string(format!("/proc/{server}/status")).unwrap();
@@ -92,14 +93,6 @@ fn the_real_servers_arguments_name_its_start_and_can_be_read_by_its_owner() {
     let name = format!("/startup/{}\0", record["start_name"].as_str().unwrap());
     assert!(arguments.contains(&name), "{arguments:?} names no {name:?}");
     scene.finish();
-}
-
-fn scene() -> Scene {
-    if !is_root() {
-        return Scene::start();
-    }
-    let install = unprivileged_install().unwrap();
-    Scene::with(|setup| *setup = setup.clone().as_unprivileged(&install))
 }
 
 /// Lets the agent run the search, approved like any command, and reads what it wrote.

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 
 use gatepost_tests::Scene;
-use testkit::daemon::{UNPRIVILEGED_USER, unprivileged_install};
+use testkit::daemon::UNPRIVILEGED_USER;
 
 /// Entries of that user. Root has an ordinary one to itself; anyone else shares it with what runs beside the tests, so only
 /// what servers are known to make is looked at.
@@ -20,12 +20,7 @@ fn entries(is_root: bool) -> BTreeSet<String> {
 fn a_server_leaves_nothing_among_the_temporary_files_of_all() {
     let is_root = host::hygiene::is_root();
     let before = entries(is_root);
-    let scene = if is_root {
-        let install = unprivileged_install().unwrap();
-        Scene::with(|setup| *setup = setup.clone().as_unprivileged(&install))
-    } else {
-        Scene::start()
-    };
+    let scene = Scene::ordinary();
     let session = scene.session();
     session.turn("say: hello");
     let own = scene.home().path().file_name().unwrap().to_string_lossy().into_owned();
