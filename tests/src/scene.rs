@@ -5,8 +5,8 @@
 use crate::marker::Marker;
 use crate::session::Session;
 use crate::typed::typed;
-use crate::wait::LIMIT;
-use api_types::{SessionSnapshot, Status};
+use crate::wait::{LIMIT, wait_until};
+use api_types::{SessionSnapshot, SpareState, Status};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -180,6 +180,20 @@ impl Scene {
     pub fn server_pid(&self) -> Option<u32> {
         let workspace = self.workspace().to_string_lossy().into_owned();
         self.status().servers.into_iter().find(|server| server.workspace == workspace)?.pid
+    }
+
+    /// Waits for a spare that waits, other than those that were `used`; its process id.
+    ///
+    /// # Panics
+    /// When none comes to wait.
+    #[must_use]
+    #[track_caller]
+    pub fn wait_spare(&self, used: &[u32]) -> u32 {
+        // It imports while the machine does other things.
+        wait_until("a spare to wait", LIMIT * 4, || {
+            let spare = self.status().spare.unwrap();
+            spare.pid.filter(|pid| spare.state == SpareState::Waiting && !used.contains(pid))
+        })
     }
 
     /// Stops the daemon as a service manager does; nothing may be left of its tree.

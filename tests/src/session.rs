@@ -6,6 +6,7 @@ use crate::typed::typed;
 use crate::wait::{LIMIT, wait_until};
 use api_types::{Approval, ApprovalList, Event, EventKind, EventPage, Problem, Receipt, ReceiptState, SessionSnapshot};
 use serde_json::{Value, json};
+use std::path::Path;
 use std::time::Duration;
 use testkit::daemon::{Client, Reply};
 
@@ -39,6 +40,18 @@ pub fn refusal_code(reply: &Reply) -> String {
 impl Session {
     pub(crate) fn new(client: Client, id: &str) -> Self {
         Self { client, id: id.to_owned() }
+    }
+
+    /// A new session in this workspace, with this client.
+    ///
+    /// # Panics
+    /// When it is not created.
+    #[must_use]
+    #[track_caller]
+    pub fn start(client: &Client, workspace: &Path) -> Self {
+        let reply = client.post("/v1/sessions", &json!({"workspace": workspace})).unwrap();
+        let snapshot: SessionSnapshot = typed(&reply, &[201]);
+        Self::new(client.clone(), &snapshot.session_id)
     }
 
     /// The session's id.

@@ -76,6 +76,17 @@ const HOMES: [(&str, &[&str]); 8] = [
     ("seccompiler", &["host"]),
 ];
 
+/// Where the shipped binary starts another program, and why nothing that the agent writes decides what that does.
+const STARTS_PROGRAMS: [(&str, &str); 7] = [
+    ("crates/host/src/spawn.rs", "how every child of the daemon is started"),
+    ("crates/process/src/install/tool.rs", "the installer's tools, in a private directory, with settings of nobody's"),
+    ("crates/process/src/launch/start.rs", "the server, through which all of the agent's is started confined"),
+    ("crates/process/src/launch/guarded.rs", "the guard of a server's tree, which is gatepost itself"),
+    ("crates/process/src/guard/first.rs", "the second guard, which is gatepost itself, and the server below it"),
+    ("crates/gatepost/src/service/manager.rs", "the service manager's tool, by the command line, never by the daemon"),
+    ("crates/gatepost/src/demo/stage.rs", "the demonstration's daemon"),
+];
+
 /// The crate that alone may hold `unsafe`.
 const UNSAFE_HOME: &str = "host";
 const MAX_LINES: usize = 400;
@@ -162,6 +173,36 @@ fn text_findings(path: &str, text: &str) -> Vec<String> {
     found
 }
 
+/// A program that is started where none is known to be: git, for one, runs what a repository's settings name.
+fn start_findings(path: &str, text: &str) -> Vec<String> {
+    let is_shipped = path.starts_with("crates/")
+        && path.contains("/src/")
+        && !path.starts_with("crates/testkit/")
+        && !path.ends_with("tests.rs")
+        && !path.contains("/tests/");
+    if !is_shipped || STARTS_PROGRAMS.iter().any(|(known, _)| *known == path) {
+        return Vec::new();
+    }
+    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+    let starts = [concat!("Command::", "new("), concat!("Spawn", "Spec {"), concat!("posix_", "spawn")];
+    let found = starts
+        .iter()
+        .filter(|word| code.lines().any(|line| !line.trim_start().starts_with("//") && line.contains(**word)));
+    found.map(|word| format!("{path} starts a program ({word}): say in this table why that is safe")).collect()
+}
+
+#[test]
+fn programs_are_started_only_where_it_is_known() {
+    let files = written_files();
+    for (known, _) in STARTS_PROGRAMS {
+        assert!(files.iter().any(|(path, _)| path == known), "{known} is gone");
+    }
+    let found: Vec<String> = files.iter().flat_map(|(path, text)| start_findings(path, text)).collect();
+    assert_eq!(found, Vec::<String>::new());
+    let git = concat!("Command::", "new(\"git\")");
+    assert_eq!(start_findings("crates/session/src/workspace.rs", git).len(), 1);
+}
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
@@ -183,6 +224,8 @@ fn written_files() -> Vec<(String, String)> {
                     directories.push(path);
                 }
             } else if !name.ends_with(".lock")
+                // In a further work tree of git it is a file, and says where the repository is.
+                && name != ".git"
                 && let Ok(text) = fs::read_to_string(&path)
             {
                 found.push((path.strip_prefix(root()).unwrap().to_string_lossy().into_owned(), text));

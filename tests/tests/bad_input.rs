@@ -8,9 +8,11 @@ mod table;
 
 mod bad_input {
     pub(super) mod commands;
+    pub(super) mod doctor;
     pub(super) mod exchange;
     pub(super) mod peers;
     pub(super) mod requests;
+    pub(super) mod roles;
     pub(super) mod stage;
     pub(super) mod starts;
     pub(super) mod state;

@@ -2,6 +2,7 @@
 //! killed; the long one is `chaos` of `testkit`.
 
 use testkit::chaos::{Options, run};
+use testkit::verdict::Findings;
 
 #[test]
 fn nothing_is_lost_or_done_twice_when_the_daemon_dies_around_a_write_or_a_call() {

@@ -42,6 +42,7 @@ fn spec(directory: &Path, start_timeout: Duration) -> LaunchSpec {
         secret_key: Arc::new(Secret::new("5ec2e700000000000000000000000000".to_owned())),
         redactor: Arc::new(Redactor::new(Vec::new())),
         start_timeout,
+        guard: None,
         confining: None,
     }
 }

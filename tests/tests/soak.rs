@@ -6,6 +6,7 @@
 
 use std::sync::{Mutex, PoisonError};
 use testkit::soak::{Only, Options, Summary, run};
+use testkit::verdict::Findings;
 
 /// One server at a time: two on a small machine are slow enough to time out.
 static TURN: Mutex<()> = Mutex::new(());

@@ -51,6 +51,7 @@ macro_rules! folders {
                 startup_file!($version, "gatepost_history.py"),
                 startup_file!($version, "gatepost_files.py"),
                 startup_file!($version, "gatepost_door.py"),
+                startup_file!($version, "gatepost_spare.py"),
             ],
         }),*];
     };

@@ -5,13 +5,12 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 /// Asks for one operation of the catalog.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ActionRequest {
     /// Operation of the catalog, such as `session.prompt.send`.
     pub operation_id: String,
     /// Its input, an object as the catalog describes it.
-    #[schema(value_type = Object)]
     pub input: Value,
     /// Generation of the snapshot the caller decided on. Required where the snapshot says `needs_generation`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -82,6 +81,9 @@ pub struct Receipt {
     pub created_at: String,
     /// RFC 3339.
     pub updated_at: String,
+    /// The request that it was first asked by: the same as in that reply's `X-Request-Id` and in the log. Absent in old receipts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
     /// This reply repeats an earlier one.
     pub replayed: bool,
 }

@@ -117,7 +117,9 @@ impl ExitCode {
     pub const fn of_overall(state: OverallState) -> Self {
         match state {
             OverallState::Ready => Self::Done,
-            OverallState::Degraded | OverallState::Blocked | OverallState::Starting => Self::Blocked,
+            OverallState::Degraded | OverallState::Blocked | OverallState::Starting | OverallState::Stopping => {
+                Self::Blocked
+            }
         }
     }
 
@@ -212,6 +214,7 @@ mod tests {
             result: serde_json::Value::Null,
             created_at: String::new(),
             updated_at: String::new(),
+            request_id: None,
             replayed: false,
         }
     }

@@ -13,6 +13,7 @@ pub mod exit_code;
 pub mod problem;
 pub mod session;
 pub mod status;
+pub mod token;
 
 pub use action::{ActionRequest, Receipt, ReceiptState, ReceiptStep};
 pub use approval::{Approval, ApprovalList, BackgroundProcess, NamedFile, PendingAction};
@@ -24,6 +25,10 @@ pub use exit_code::ExitCode;
 pub use problem::{Problem, Reason};
 pub use session::{
     AdvertisedOperation, AttachSessionRequest, BlockChoice, Choices, Closed, CreateSessionRequest, RewindChoice,
-    SessionList, SessionSnapshot, SessionSummary,
+    SessionList, SessionSnapshot, SessionState, SessionSummary,
 };
-pub use status::{Canary, Finding, Health, OverallState, Probe, Readiness, Server, ServerState, SetupAction, Status};
+pub use status::{
+    Canary, CanaryState, Finding, Health, OverallState, Probe, Readiness, RefusedPeers, Server, ServerState,
+    SetupAction, Spare, SpareState, Status,
+};
+pub use token::{CreateTokenRequest, CreatedToken, Token, TokenList};

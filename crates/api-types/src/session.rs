@@ -7,21 +7,30 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::problem::Reason;
+use crate::status::Canary;
 
 /// Asks for a new session. Never attaches to a conversation that gatepost does not know.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateSessionRequest {
     /// Absolute directory the agent works in, inside a configured root; at most 4096 bytes.
+    #[schema(max_length = 4096, pattern = "^/[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]*$")]
     pub workspace: String,
     /// Title shown in lists, 1 to 200 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(
+        min_length = 1,
+        max_length = 200,
+        pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]*[^\\s\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029][^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]*$"
+    )]
     pub title: Option<String>,
     /// First prompt, sent once the session stands; at most 200,000 bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 200_000, pattern = "^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$")]
     pub prompt: Option<String>,
     /// Canonical UUID chosen by the client: the same one again is the same session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
     pub session_id: Option<String>,
 }
 
@@ -30,9 +39,27 @@ pub struct CreateSessionRequest {
 #[serde(deny_unknown_fields)]
 pub struct AttachSessionRequest {
     /// Absolute directory whose server holds the conversation; at most 4096 bytes.
+    #[schema(max_length = 4096, pattern = "^/[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]*$")]
     pub workspace: String,
     /// The server's conversation id, a canonical UUID.
+    #[schema(pattern = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
     pub conversation_id: String,
+}
+
+/// Where a session stands; what its agent does is its `status`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionState {
+    /// Its server is being started.
+    Starting,
+    /// It is on a server that is up, and takes steps.
+    Ready,
+    /// It takes no step; `blocked_reason` says why.
+    Blocked,
+    /// Its server fails again and again.
+    CrashLooping,
+    /// It is on no server, since nobody needed it; asked for, it is put on one.
+    Stopped,
 }
 
 /// A line of the session list.
@@ -44,6 +71,10 @@ pub struct SessionSummary {
     pub workspace: String,
     /// Title, when one was given.
     pub title: Option<String>,
+    /// Where it stands.
+    pub state: SessionState,
+    /// What is to be done; null when it is ready.
+    pub remedy: Option<String>,
     /// The server's execution status, as last seen.
     pub status: String,
     /// Number of pending actions that wait for a decision.
@@ -113,6 +144,10 @@ pub struct SessionSnapshot {
     pub workspace: String,
     /// Title, when one was given.
     pub title: Option<String>,
+    /// Where it stands.
+    pub state: SessionState,
+    /// What is to be done; null when it is ready.
+    pub remedy: Option<String>,
     /// The server's execution status at `observed_at`.
     pub status: String,
     /// Number of pending actions that wait for a decision.
@@ -132,6 +167,9 @@ pub struct SessionSnapshot {
     /// Current values, such as `model`, `title`, `policy`, `agent_kind`, `queued_prompts`, `event_stream` and `confinement_level`; `quiet` says
     /// that the last step is known to have begun and ended, which a terminal `status` alone never does.
     pub values: BTreeMap<String, Value>,
+    /// The session's own canaries, all of them; those that are not read yet, too. Those of its server stand in the status.
+    #[serde(default)]
+    pub canaries: Vec<Canary>,
     /// Why the session takes no step, if it takes none.
     pub blocked_reason: Option<Reason>,
     /// Where the event stream stands.

@@ -3,10 +3,13 @@
 use std::future::Future;
 
 use rules::refusal::Refusal;
+use rules::role::Roles;
 use session::view::{
-    ActionRequest, Approval, AttachSession, Attestation, AuditPage, Caller, CreateSession, EventPage, ProbeView,
-    Readiness, ReceiptView, RefusedRequest, SessionSnapshot, SessionSummary, StatusView, Verification,
+    ActionRequest, Approval, AttachSession, Attestation, AuditPage, Caller, CreateSession, CreatedToken, EventPage,
+    ProbeView, Readiness, ReceiptView, RefusedRequest, SessionSnapshot, SessionSummary, StatusView, TokenView,
+    Verification,
 };
+use tokio::sync::watch;
 
 /// The controller as the surface sees it; cheap to clone.
 ///
@@ -14,8 +17,10 @@ use session::view::{
 pub trait Backend: Clone + Send + Sync + 'static {
     /// Who holds this token, if anyone does. Must not tell tokens apart by time.
     fn authenticate(&self, bearer: &str) -> Option<Caller>;
-    /// Whether a session could be taken.
-    fn readiness(&self) -> Readiness;
+    /// Tells of each change to what [`Self::authenticate`] takes.
+    fn token_changes(&self) -> watch::Receiver<()>;
+    /// Whether sessions are taken.
+    fn readiness(&self) -> impl Future<Output = Readiness> + Send;
     /// The session's current capability generation, if the session is known.
     fn generation(&self, session_id: &str) -> Option<u64>;
     /// One look at everything.
@@ -74,6 +79,12 @@ pub trait Backend: Clone + Send + Sync + 'static {
     fn audit(&self, after: u64, limit: usize) -> impl Future<Output = Result<AuditPage, Refusal>> + Send;
     /// Walks the whole chain.
     fn verify_audit(&self) -> impl Future<Output = Result<Verification, Refusal>> + Send;
+    /// All tokens, without what they are.
+    fn tokens(&self) -> impl Future<Output = Result<Vec<TokenView>, Refusal>> + Send;
+    /// Makes a token of a valid name.
+    fn create_token(&self, name: &str, roles: Roles) -> impl Future<Output = Result<CreatedToken, Refusal>> + Send;
+    /// Ends a token.
+    fn revoke_token(&self, name: &str) -> impl Future<Output = Result<TokenView, Refusal>> + Send;
     /// Enters a request that could have changed something and was refused, before the refusal is answered.
     fn note_refusal(&self, refused: RefusedRequest) -> impl Future<Output = ()> + Send;
 }

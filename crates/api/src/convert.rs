@@ -1,14 +1,26 @@
 //! From the controller's views to reply bodies, field by field: a field that is added to a view does not leak by itself.
 
 use api_types as body;
-use rules::canary::{CanaryResult, CanaryScope};
+use rules::canary::CanaryScope;
 use rules::catalog::CatalogEntry;
 use rules::operation::Risk;
 use rules::refusal::Refusal;
+use rules::standing::{
+    self, CanaryReport, CanaryStanding, DaemonState, ServerStanding, SessionStanding, SpareStanding,
+};
 use session::view;
 
 pub(crate) fn reason(refusal: Refusal) -> body::Reason {
-    body::Reason { code: refusal.code.as_str().to_owned(), detail: refusal.detail }
+    finding_as_reason(view::Finding::of(refusal))
+}
+
+fn finding_as_reason(finding: view::Finding) -> body::Reason {
+    body::Reason { code: finding.code.as_str().to_owned(), detail: finding.detail, remedy: finding.remedy }
+}
+
+/// What is to be done about a state: what its reason says, else the state.
+fn remedy(reason: Option<&Refusal>, of_state: Option<&'static str>) -> Option<String> {
+    standing::remedy(reason, of_state).map(str::to_owned)
 }
 
 pub(crate) fn session_summary(view: view::SessionSummary) -> body::SessionSummary {
@@ -16,8 +28,10 @@ pub(crate) fn session_summary(view: view::SessionSummary) -> body::SessionSummar
         session_id: view.session_id,
         workspace: view.workspace,
         title: view.title,
+        state: session_state(view.state),
         status: view.status,
         pending_actions: view.pending_actions,
+        remedy: remedy(view.blocked_reason.as_ref(), view.state.remedy()),
         blocked_reason: view.blocked_reason.map(reason),
         created_at: view.created_at,
     }
@@ -33,6 +47,8 @@ pub(crate) fn session_snapshot(view: view::SessionSnapshot) -> body::SessionSnap
         session_id: summary.session_id,
         workspace: summary.workspace,
         title: summary.title,
+        state: session_state(summary.state),
+        remedy: remedy(summary.blocked_reason.as_ref(), summary.state.remedy()),
         status: summary.status,
         pending_actions: summary.pending_actions,
         created_at: summary.created_at,
@@ -46,6 +62,7 @@ pub(crate) fn session_snapshot(view: view::SessionSnapshot) -> body::SessionSnap
             acknowledge: view.acknowledge_choices.into_iter().map(block_choice).collect(),
         },
         values: view.values,
+        canaries: view.canaries.into_iter().map(canary).collect(),
         blocked_reason: summary.blocked_reason.map(reason),
         cursor: view.cursor,
     }
@@ -109,6 +126,7 @@ pub(crate) fn receipt(view: view::ReceiptView) -> body::Receipt {
         result: view.result,
         created_at: view.created_at,
         updated_at: view.updated_at,
+        request_id: view.request_id,
         replayed: view.replayed,
     }
 }
@@ -164,7 +182,7 @@ pub(crate) fn attestation(view: view::Attestation) -> body::Attestation {
 }
 
 pub(crate) fn readiness(view: view::Readiness) -> body::Readiness {
-    body::Readiness { ready: view.ready, reasons: view.reasons.into_iter().map(reason).collect() }
+    body::Readiness { ready: view.ready, reasons: view.reasons.into_iter().map(finding_as_reason).collect() }
 }
 
 pub(crate) fn probe(view: view::ProbeView) -> body::Probe {
@@ -172,46 +190,61 @@ pub(crate) fn probe(view: view::ProbeView) -> body::Probe {
         |action: view::SetupAction| body::SetupAction { id: action.id, command: action.command, needed: action.needed };
     body::Probe {
         available: view.available,
-        reasons: view.reasons.into_iter().map(reason).collect(),
+        reasons: view.reasons.into_iter().map(finding_as_reason).collect(),
         setup_actions: view.setup_actions.into_iter().map(action).collect(),
     }
 }
 
-pub(crate) fn status(view: view::StatusView) -> body::Status {
+pub(crate) fn status(view: view::StatusView, refused_peers: body::RefusedPeers) -> body::Status {
     let finding = |finding: view::Finding| body::Finding {
         code: finding.code.as_str().to_owned(),
         detail: finding.detail,
         remedy: finding.remedy,
     };
     body::Status {
-        state: overall_state(&view.state),
+        state: overall_state(view.state),
+        remedy: view.state.remedy().map(str::to_owned),
         gatepost_version: view.gatepost_version,
         pid: view.pid,
         contract_version: view.contract_version,
         installed: view.installed,
         servers: view.servers.into_iter().map(server).collect(),
+        spare: view.spare.map(spare),
         sessions: view.sessions.into_iter().map(session_summary).collect(),
         confinement_level: view.confinement_level,
         confinement_missing: view.confinement_missing,
+        confinement_notes: view.confinement_notes,
+        refused_peers,
         findings: view.findings.into_iter().map(finding).collect(),
         notes: view.notes,
     }
 }
 
-/// A state that is not known is not ready.
-fn overall_state(word: &str) -> body::OverallState {
-    match word {
-        "ready" => body::OverallState::Ready,
-        "degraded" => body::OverallState::Degraded,
-        "starting" => body::OverallState::Starting,
-        _ => body::OverallState::Blocked,
+const fn overall_state(state: DaemonState) -> body::OverallState {
+    match state {
+        DaemonState::Ready => body::OverallState::Ready,
+        DaemonState::Degraded => body::OverallState::Degraded,
+        DaemonState::Blocked => body::OverallState::Blocked,
+        DaemonState::Starting => body::OverallState::Starting,
+        DaemonState::Stopping => body::OverallState::Stopping,
+    }
+}
+
+const fn session_state(state: SessionStanding) -> body::SessionState {
+    match state {
+        SessionStanding::Starting => body::SessionState::Starting,
+        SessionStanding::Ready => body::SessionState::Ready,
+        SessionStanding::Blocked => body::SessionState::Blocked,
+        SessionStanding::CrashLooping => body::SessionState::CrashLooping,
+        SessionStanding::Stopped => body::SessionState::Stopped,
     }
 }
 
 fn server(view: view::ServerView) -> body::Server {
     body::Server {
         workspace: view.workspace,
-        state: server_state(&view.state),
+        state: server_state(view.state),
+        remedy: remedy(view.reason.as_ref(), view.state.remedy()),
         version: view.version,
         server_start_id: view.server_start_id,
         launch_config_digest: view.launch_config_digest,
@@ -223,25 +256,53 @@ fn server(view: view::ServerView) -> body::Server {
     }
 }
 
-fn server_state(word: &str) -> body::ServerState {
-    match word {
-        "stopped" => body::ServerState::Stopped,
-        "starting" => body::ServerState::Starting,
-        "ready" => body::ServerState::Ready,
-        "stopping" => body::ServerState::Stopping,
-        "crash_looping" => body::ServerState::CrashLooping,
-        _ => body::ServerState::Failed,
+fn spare(view: view::SpareView) -> body::Spare {
+    body::Spare {
+        state: match view.state {
+            SpareStanding::None => body::SpareState::None,
+            SpareStanding::Starting => body::SpareState::Starting,
+            SpareStanding::Waiting => body::SpareState::Waiting,
+            SpareStanding::Failed => body::SpareState::Failed,
+        },
+        remedy: remedy(view.reason.as_ref(), view.state.remedy()),
+        pid: view.pid,
+        reason: view.reason.map(reason),
+        next_try_at: view.next_try_at,
+    }
+}
+
+const fn server_state(state: ServerStanding) -> body::ServerState {
+    match state {
+        ServerStanding::Stopped => body::ServerState::Stopped,
+        ServerStanding::Starting => body::ServerState::Starting,
+        ServerStanding::Ready => body::ServerState::Ready,
+        ServerStanding::Stopping => body::ServerState::Stopping,
+        ServerStanding::CrashLooping => body::ServerState::CrashLooping,
+        ServerStanding::Failed => body::ServerState::Failed,
     }
 }
 
 /// The evidence stays here: its digest stands in the attestation.
-fn canary(view: CanaryResult) -> body::Canary {
+fn canary(view: CanaryReport) -> body::Canary {
     body::Canary {
         canary: view.canary.as_str().to_owned(),
         scope: scope(view.canary.scope()).to_owned(),
+        state: canary_state(view.state),
+        remedy: remedy(view.refusal.as_ref(), view.state.remedy()),
         passed: view.passed,
-        code: view.code.map(|code| code.as_str().to_owned()),
+        code: view.refusal.map(|refusal| refusal.code.as_str().to_owned()),
         detail: view.detail,
+    }
+}
+
+const fn canary_state(state: CanaryStanding) -> body::CanaryState {
+    match state {
+        CanaryStanding::Starting => body::CanaryState::Starting,
+        CanaryStanding::Ready => body::CanaryState::Ready,
+        CanaryStanding::Degraded => body::CanaryState::Degraded,
+        CanaryStanding::Blocked => body::CanaryState::Blocked,
+        CanaryStanding::CrashLooping => body::CanaryState::CrashLooping,
+        CanaryStanding::Stopped => body::CanaryState::Stopped,
     }
 }
 

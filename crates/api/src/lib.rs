@@ -13,6 +13,7 @@ pub mod limits;
 pub mod openapi;
 pub mod peer;
 mod query;
+mod refusals;
 mod reply;
 mod request;
 mod resource;

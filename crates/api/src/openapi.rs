@@ -1,25 +1,34 @@
 //! The description of this surface (OpenAPI 3.1): schemas from the body types, paths from the route table.
 
+mod requests;
+mod texts;
+
 use api_types as body;
 use http::Method;
+use rules::operation::OperationScope;
+use rules::request_id::MAX_REQUEST_ID_BYTES;
 use rules::role::Role;
 use utoipa::openapi::path::{HttpMethod, Operation, OperationBuilder, Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::request_body::RequestBodyBuilder;
 use utoipa::openapi::schema::{ObjectBuilder, Ref, Schema, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
-use utoipa::openapi::{ContentBuilder, InfoBuilder, PathItem, RefOr, Required, ResponseBuilder};
+use utoipa::openapi::{ContentBuilder, Header, HeaderBuilder, InfoBuilder, PathItem, RefOr, Required, ResponseBuilder};
 use utoipa::{OpenApi, ToSchema};
 
 use crate::limits::{AUDIT_AFTER_MAX, AUDIT_LIMIT_DEFAULT, AUDIT_LIMIT_MAX};
 use crate::limits::{CURSOR_MAX_BYTES, EVENTS_LIMIT_DEFAULT, EVENTS_LIMIT_MAX, EVENTS_WAIT_MAX_MS};
 use crate::routes::{Access, Endpoint};
+use requests::{ACTION_ID, DIGEST, TOKEN_NAME, UUID, string};
+use texts::{path_text, text};
 
+/// The requests for operations, by what they are for.
+const ACTION_REQUESTS: [(&str, OperationScope); 2] =
+    [("SessionActionRequest", OperationScope::Session), ("ProviderActionRequest", OperationScope::Provider)];
 const BEARER: &str = "bearer";
 const JSON: &str = "application/json";
 
 #[derive(OpenApi)]
 #[openapi(components(schemas(
-    body::ActionRequest,
     body::Approval,
     body::ApprovalList,
     body::BackgroundProcess,
@@ -31,6 +40,8 @@ const JSON: &str = "application/json";
     body::Catalog,
     body::Closed,
     body::CreateSessionRequest,
+    body::CreateTokenRequest,
+    body::CreatedToken,
     body::EventPage,
     body::Health,
     body::Probe,
@@ -40,6 +51,8 @@ const JSON: &str = "application/json";
     body::SessionList,
     body::SessionSnapshot,
     body::Status,
+    body::Token,
+    body::TokenList,
 )))]
 struct Schemas;
 
@@ -65,6 +78,9 @@ pub fn document() -> utoipa::openapi::OpenApi {
             .or_insert(item);
     }
     let components = document.components.get_or_insert_default();
+    for (name, scope) in ACTION_REQUESTS {
+        components.schemas.insert(name.to_owned(), requests::action_request(scope));
+    }
     let bearer = HttpBuilder::new()
         .scheme(HttpAuthScheme::Bearer)
         .description(Some("The owner token, or a client token with a set of roles."))
@@ -95,7 +111,10 @@ fn operation(endpoint: Endpoint) -> Operation {
     }
     for (status, description, content_type, schema) in replies(endpoint, reply) {
         let content = ContentBuilder::new().schema(Some(schema)).build();
-        let mut response = ResponseBuilder::new().description(description).content(content_type, content);
+        let mut response = ResponseBuilder::new()
+            .description(description)
+            .content(content_type, content)
+            .header("X-Request-Id", request_id_header());
         if endpoint == Endpoint::Events && content_type == JSON {
             let text = ObjectBuilder::new().schema_type(Type::String).build();
             let stream = ContentBuilder::new().schema(Some(Schema::Object(text))).build();
@@ -109,66 +128,19 @@ fn operation(endpoint: Endpoint) -> Operation {
     builder.build()
 }
 
-/// Operation id, one sentence, and what a 200 says.
-const fn text(endpoint: Endpoint) -> (&'static str, &'static str, &'static str) {
-    match endpoint {
-        Endpoint::Healthz => ("healthz", "Whether the daemon answers.", "It is alive."),
-        Endpoint::Readyz => ("readyz", "Whether the daemon can take a session.", "It can."),
-        Endpoint::OpenApi => ("openapi", "This description.", "The description."),
-        Endpoint::Status => ("status", "One look at everything, with a remedy for each finding.", "The status."),
-        Endpoint::Probe => ("probe", "Whether a session could be started now, and set-up actions.", "Availability."),
-        Endpoint::Catalog => ("catalog", "The reviewed operations with inputs, risk and role.", "The catalog."),
-        Endpoint::SessionList => ("list_sessions", "All sessions.", "The sessions."),
-        Endpoint::SessionCreate => (
-            "create_session",
-            "Creates a session; never attaches. The same `session_id` again is the same session.",
-            "The session that this `session_id` named already.",
-        ),
-        Endpoint::SessionAttach => (
-            "attach_session",
-            "Takes up a conversation that the server has: one read, nothing is created.",
-            "The session's snapshot.",
-        ),
-        Endpoint::SessionShow => ("show_session", "What may be done with a session now.", "The snapshot."),
-        Endpoint::SessionClose => {
-            ("close_session", "Ends a session; with `delete=true` its conversation is removed too.", "It is closed.")
-        }
-        Endpoint::ApprovalList => ("list_approvals", "The batch that waits for a decision, whole.", "What is pending."),
-        Endpoint::ApprovalShow => (
-            "show_approval",
-            "One batch. `full=true` (role approver) truncates nothing and lifts redaction by key name.",
-            "The batch.",
-        ),
-        Endpoint::SessionAct => (
-            "act_on_session",
-            "Asks for an operation. The role is the operation's; only an approver accepts.",
-            "The receipt, in a final state or repeated.",
-        ),
-        Endpoint::ProviderAct => (
-            "act_on_provider",
-            "Asks for an operation that has no session.",
-            "The receipt, in a final state or repeated.",
-        ),
-        Endpoint::ReceiptShow => ("show_receipt", "A receipt again.", "The receipt."),
-        Endpoint::Events => (
-            "read_events",
-            "Redacted events in order. Waits up to `wait_ms`, which bounds a page only. With \
-             `Accept: text/event-stream` a stream: `id` is a cursor, `event` a kind, `data` an Event; a `resync` frame \
-             says that the cursor belonged to an earlier epoch, a `problem` frame why the stream ends.",
-            "A page, or the stream.",
-        ),
-        Endpoint::Attestation => {
-            ("show_attestation", "Which canaries passed, with evidence digests, signed.", "The attestation.")
-        }
-        Endpoint::Audit => {
-            ("read_audit", "Links of the chain of receipts, oldest first, and its signed head.", "A page.")
-        }
-        Endpoint::AuditVerification => (
-            "verify_audit",
-            "Walks the whole chain and compares every stored row with it; one such walk at a time.",
-            "What was found; a broken chain is no problem reply.",
-        ),
-    }
+/// What every reply carries, and every request may.
+fn request_id_header() -> Header {
+    let text = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .min_length(Some(1))
+        .max_length(Some(MAX_REQUEST_ID_BYTES))
+        .pattern(Some("^[A-Za-z0-9._-]+$"));
+    HeaderBuilder::new()
+        .schema(Some(Schema::Object(text.build())))
+        .description(Some(
+            "The request's own `X-Request-Id`, or one that it got: also in receipts and in the daemon's log.",
+        ))
+        .build()
 }
 
 fn role(endpoint: Endpoint) -> String {
@@ -176,6 +148,7 @@ fn role(endpoint: Endpoint) -> String {
         Access::Open => "No token needed.".to_owned(),
         Access::Role(Role::Observer) => "Any token.".to_owned(),
         Access::Role(role @ (Role::Operator | Role::Approver)) => format!("Role: {role}."),
+        Access::Owner => "The owner's token alone.".to_owned(),
         Access::ByOperation => "Role: the operation's.".to_owned(),
     }
 }
@@ -184,7 +157,9 @@ fn request_schema(endpoint: Endpoint) -> Option<RefOr<Schema>> {
     match endpoint {
         Endpoint::SessionCreate => Some(named::<body::CreateSessionRequest>()),
         Endpoint::SessionAttach => Some(named::<body::AttachSessionRequest>()),
-        Endpoint::SessionAct | Endpoint::ProviderAct => Some(named::<body::ActionRequest>()),
+        Endpoint::TokenCreate => Some(named::<body::CreateTokenRequest>()),
+        Endpoint::SessionAct => Some(Ref::from_schema_name("SessionActionRequest").into()),
+        Endpoint::ProviderAct => Some(Ref::from_schema_name("ProviderActionRequest").into()),
         Endpoint::Healthz
         | Endpoint::Readyz
         | Endpoint::OpenApi
@@ -200,7 +175,9 @@ fn request_schema(endpoint: Endpoint) -> Option<RefOr<Schema>> {
         | Endpoint::Events
         | Endpoint::Attestation
         | Endpoint::Audit
-        | Endpoint::AuditVerification => None,
+        | Endpoint::AuditVerification
+        | Endpoint::TokenList
+        | Endpoint::TokenRevoke => None,
     }
 }
 
@@ -210,6 +187,8 @@ fn replies(endpoint: Endpoint, ok: &'static str) -> Vec<DocumentedReply> {
     let schema = reply_schema(endpoint);
     let mut replies = vec![("200", ok, JSON, schema.clone())];
     match endpoint {
+        // A name is used once, so there is nothing to answer again.
+        Endpoint::TokenCreate => replies = vec![("201", ok, JSON, schema)],
         Endpoint::SessionCreate => replies.push(("201", "The new session's snapshot.", JSON, schema)),
         Endpoint::SessionAct | Endpoint::ProviderAct => {
             replies.push(("202", "The receipt of an action that is queued or under way.", JSON, schema));
@@ -230,7 +209,9 @@ fn replies(endpoint: Endpoint, ok: &'static str) -> Vec<DocumentedReply> {
         | Endpoint::Events
         | Endpoint::Attestation
         | Endpoint::Audit
-        | Endpoint::AuditVerification => {}
+        | Endpoint::AuditVerification
+        | Endpoint::TokenList
+        | Endpoint::TokenRevoke => {}
     }
     replies.push(("default", "A problem.", "application/problem+json", named::<body::Problem>()));
     replies
@@ -254,6 +235,9 @@ fn reply_schema(endpoint: Endpoint) -> RefOr<Schema> {
         Endpoint::Attestation => named::<body::Attestation>(),
         Endpoint::Audit => named::<body::AuditPage>(),
         Endpoint::AuditVerification => named::<body::AuditVerification>(),
+        Endpoint::TokenList => named::<body::TokenList>(),
+        Endpoint::TokenCreate => named::<body::CreatedToken>(),
+        Endpoint::TokenRevoke => named::<body::Token>(),
     }
 }
 
@@ -268,9 +252,10 @@ fn parameters(endpoint: Endpoint) -> Vec<Parameter> {
         .filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'))
         .map(|name| {
             let schema = match name {
-                "session_id" => string().pattern(Some("^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")),
-                "approval_id" => string().pattern(Some("^[0-9a-f]{64}$")),
-                _ => string().pattern(Some("^[A-Za-z0-9._:-]{1,128}$")),
+                "session_id" => string().pattern(Some(UUID)),
+                "approval_id" => string().pattern(Some(DIGEST)),
+                "token_name" => string().pattern(Some(TOKEN_NAME)),
+                _ => string().pattern(Some(ACTION_ID)),
             };
             parameter(name, ParameterIn::Path, path_text(name), schema)
         })
@@ -281,7 +266,7 @@ fn parameters(endpoint: Endpoint) -> Vec<Parameter> {
             "Idempotency-Key",
             ParameterIn::Header,
             "The same as `client_action_id`; both and different is refused.",
-            string().pattern(Some("^[A-Za-z0-9._:-]{1,128}$")),
+            string().pattern(Some(ACTION_ID)),
         )),
         Endpoint::Events => parameters.push(parameter(
             "Last-Event-ID",
@@ -305,17 +290,12 @@ fn parameters(endpoint: Endpoint) -> Vec<Parameter> {
         | Endpoint::ReceiptShow
         | Endpoint::Attestation
         | Endpoint::Audit
-        | Endpoint::AuditVerification => {}
+        | Endpoint::AuditVerification
+        | Endpoint::TokenList
+        | Endpoint::TokenCreate
+        | Endpoint::TokenRevoke => {}
     }
     parameters
-}
-
-fn path_text(name: &str) -> &'static str {
-    match name {
-        "session_id" => "Canonical UUID of the session.",
-        "approval_id" => "Digest of the batch, whole.",
-        _ => "The idempotency key that the action was asked with.",
-    }
 }
 
 fn query_parameter(endpoint: Endpoint, name: &str) -> Parameter {
@@ -357,8 +337,4 @@ fn parameter(name: &str, place: ParameterIn, text: &str, schema: ObjectBuilder) 
         .description(Some(text))
         .schema(Some(Schema::Object(schema.build())))
         .build()
-}
-
-fn string() -> ObjectBuilder {
-    ObjectBuilder::new().schema_type(Type::String)
 }

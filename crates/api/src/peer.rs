@@ -2,14 +2,22 @@
 
 use std::os::fd::BorrowedFd;
 
+use rules::peer::PeerRefusal;
+
 /// What the peer check found.
 #[must_use]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PeerVerdict {
     /// The connection may be read.
     Admit,
-    /// It is closed unread and unanswered; the reason goes to the log only.
-    Refuse(String),
+    /// It is closed unread and unanswered. The reason goes to log and status, the detail (which holds nothing that the peer
+    /// chose) to the log only.
+    Refuse {
+        /// Why.
+        reason: PeerRefusal,
+        /// The same for people, with numbers.
+        detail: String,
+    },
 }
 
 /// Decides by the kernel's word about the other end: its user, and whether it descends from a server.

@@ -12,6 +12,7 @@ use rules::refusal::{Refusal, RefusalCode};
 use serde::Serialize;
 
 use crate::limits::RETRY_AFTER_S;
+use crate::request;
 
 /// A reply's body: whole, or pulled piece by piece.
 pub(crate) type ReplyBody = UnsyncBoxBody<Bytes, Infallible>;
@@ -38,8 +39,10 @@ pub(crate) fn problem(refusal: &Refusal, capability_generation: Option<u64>) -> 
         status: status.as_u16(),
         code: refusal.code.as_str().to_owned(),
         detail: refusal.detail.clone(),
+        remedy: Some(refusal.code.remedy().to_owned()),
         retryable: refusal.code.retryable(),
         capability_generation,
+        request_id: session::request::current().map(|id| id.as_str().to_owned()),
     };
     // A problem holds strings and numbers only, so writing it cannot fail; an empty body is still a 500 for the client.
     let bytes = serde_json::to_vec(&problem).unwrap_or_default();
@@ -69,6 +72,9 @@ pub(crate) fn finish(status: StatusCode, content_type: &'static str, body: Reply
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if let Some(value) = session::request::current().and_then(|id| HeaderValue::from_str(id.as_str()).ok()) {
+        headers.insert(request::REQUEST_ID, value);
+    }
     if status == StatusCode::SERVICE_UNAVAILABLE {
         headers.insert(RETRY_AFTER, HeaderValue::from(RETRY_AFTER_S));
     }

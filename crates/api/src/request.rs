@@ -3,11 +3,14 @@
 use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, Uri};
 use rules::refusal::{Refusal, RefusalCode};
+use rules::request_id::RequestId;
 
 use crate::limits::{BEARER_MAX_BYTES, PATH_MAX_BYTES};
 
 /// The header that may carry the idempotency key instead of the body.
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// Follows the request through reply, receipt and log.
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Where an event stream goes on after a reconnect.
 pub(crate) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
@@ -51,6 +54,14 @@ pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
 /// The idempotency key of the header, if given.
 pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
     single(headers, &IDEMPOTENCY_KEY)
+}
+
+/// The id that the client gave its request, or one of our own.
+///
+/// # Errors
+/// When it is none, together with the one that its refusal goes by.
+pub(crate) fn id(headers: &HeaderMap) -> Result<RequestId, Refusal> {
+    single(headers, &REQUEST_ID)?.map_or_else(|| Ok(session::request::fresh()), RequestId::parse)
 }
 
 /// The one value of a field, if it is there.

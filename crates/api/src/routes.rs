@@ -46,6 +46,12 @@ pub enum Endpoint {
     Audit,
     /// A walk along the whole chain.
     AuditVerification,
+    /// All tokens.
+    TokenList,
+    /// A new token.
+    TokenCreate,
+    /// Ends a token.
+    TokenRevoke,
 }
 
 /// What a caller must hold.
@@ -55,6 +61,8 @@ pub enum Access {
     Open,
     /// A token with this role.
     Role(Role),
+    /// The owner's token.
+    Owner,
     /// A token; the role is that of the operation in the body.
     ByOperation,
 }
@@ -68,6 +76,8 @@ pub struct PathParameters {
     pub approval_id: Option<String>,
     /// `{client_action_id}`.
     pub client_action_id: Option<String>,
+    /// `{token_name}`.
+    pub token_name: Option<String>,
 }
 
 /// Why no endpoint was found.
@@ -81,7 +91,7 @@ pub enum NoRoute {
 
 impl Endpoint {
     /// Every endpoint, in the order of the description.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 23] = [
         Self::Healthz,
         Self::Readyz,
         Self::OpenApi,
@@ -102,6 +112,9 @@ impl Endpoint {
         Self::Attestation,
         Self::Audit,
         Self::AuditVerification,
+        Self::TokenList,
+        Self::TokenCreate,
+        Self::TokenRevoke,
     ];
 
     /// Its method.
@@ -122,9 +135,12 @@ impl Endpoint {
             | Self::Events
             | Self::Attestation
             | Self::Audit
-            | Self::AuditVerification => Method::GET,
-            Self::SessionCreate | Self::SessionAttach | Self::SessionAct | Self::ProviderAct => Method::POST,
-            Self::SessionClose => Method::DELETE,
+            | Self::AuditVerification
+            | Self::TokenList => Method::GET,
+            Self::SessionCreate | Self::SessionAttach | Self::SessionAct | Self::ProviderAct | Self::TokenCreate => {
+                Method::POST
+            }
+            Self::SessionClose | Self::TokenRevoke => Method::DELETE,
         }
     }
 
@@ -150,6 +166,8 @@ impl Endpoint {
             Self::Attestation => "/v1/sessions/{session_id}/attestation",
             Self::Audit => "/v1/audit",
             Self::AuditVerification => "/v1/audit/verification",
+            Self::TokenList | Self::TokenCreate => "/v1/tokens",
+            Self::TokenRevoke => "/v1/tokens/{token_name}",
         }
     }
 
@@ -172,6 +190,7 @@ impl Endpoint {
             | Self::AuditVerification => Access::Role(Role::Observer),
             Self::SessionCreate | Self::SessionAttach | Self::SessionClose => Access::Role(Role::Operator),
             Self::SessionAct | Self::ProviderAct => Access::ByOperation,
+            Self::TokenList | Self::TokenCreate | Self::TokenRevoke => Access::Owner,
         }
     }
 
@@ -204,7 +223,10 @@ impl Endpoint {
             | Self::ProviderAct
             | Self::ReceiptShow
             | Self::Attestation
-            | Self::AuditVerification => &[],
+            | Self::AuditVerification
+            | Self::TokenList
+            | Self::TokenCreate
+            | Self::TokenRevoke => &[],
         }
     }
 }
@@ -240,6 +262,8 @@ fn at_path(segments: &[&str]) -> Option<(&'static [Endpoint], PathParameters)> {
         ["v1", "catalog"] => (&[E::Catalog], none),
         ["v1", "audit"] => (&[E::Audit], none),
         ["v1", "audit", "verification"] => (&[E::AuditVerification], none),
+        ["v1", "tokens"] => (&[E::TokenList, E::TokenCreate], none),
+        ["v1", "tokens", name] => (&[E::TokenRevoke], PathParameters { token_name: Some((*name).to_owned()), ..none }),
         ["v1", "actions"] => (&[E::ProviderAct], none),
         ["v1", "actions", id] => {
             (&[E::ReceiptShow], PathParameters { client_action_id: Some((*id).to_owned()), ..none })

@@ -4,13 +4,14 @@ use std::convert::Infallible;
 use std::os::fd::AsFd;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use http::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use rules::peer::PeerRefusal;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinError, JoinSet};
@@ -18,6 +19,7 @@ use tokio::task::{JoinError, JoinSet};
 use crate::backend::Backend;
 use crate::limits::{BUFFER_MAX_BYTES, HEAD_MAX_BYTES, HEADERS_MAX, Limits};
 use crate::peer::{PeerPolicy, PeerVerdict};
+use crate::refusals::Refusals;
 use crate::reply;
 use crate::service::{Service, too_many};
 use crate::stall::Stall;
@@ -28,8 +30,6 @@ const TOLD_TOO_MANY: usize = 16;
 const TELL_TIMEOUT: Duration = Duration::from_secs(2);
 /// Pause after an accept that failed, as it does while descriptors are short.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Refused peers are named in the log once in this time, with their number.
-const PEER_LOG_EVERY: Duration = Duration::from_secs(10);
 
 /// What became of the connections.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -57,6 +57,7 @@ where
     let (stop, stopping) = watch::channel(false);
     let service = Arc::new(Service {
         backend,
+        refusals: Refusals::default(),
         polls: Arc::new(Semaphore::new(limits.waiting_polls)),
         mutations: Arc::new(Semaphore::new(limits.mutations)),
         limits,
@@ -68,7 +69,6 @@ where
         service,
         peers,
         connections: JoinSet::new(),
-        refusals: RefusalLog::default(),
         report: ServeReport::default(),
     };
     tokio::pin!(shutdown);
@@ -98,20 +98,20 @@ struct Door<B, P> {
     places: Arc<Semaphore>,
     told: Arc<Semaphore>,
     connections: JoinSet<()>,
-    refusals: RefusalLog,
     report: ServeReport,
 }
 
 impl<B: Backend, P: PeerPolicy> Door<B, P> {
     /// INVARIANT I9: the peer is decided here, before a byte is read. A check that panics refuses.
     fn admit(&mut self, stream: UnixStream) {
-        let verdict = std::panic::catch_unwind(AssertUnwindSafe(|| self.peers.check(stream.as_fd())))
-            .unwrap_or_else(|_| PeerVerdict::Refuse("the peer check failed".to_owned()));
+        let verdict =
+            std::panic::catch_unwind(AssertUnwindSafe(|| self.peers.check(stream.as_fd()))).unwrap_or_else(|_| {
+                PeerVerdict::Refuse { reason: PeerRefusal::CheckFailed, detail: "the peer check failed".to_owned() }
+            });
         match verdict {
             PeerVerdict::Admit => {}
-            PeerVerdict::Refuse(reason) => {
-                self.report.refused_peers += 1;
-                self.refusals.note(&reason);
+            PeerVerdict::Refuse { reason, detail } => {
+                self.service.refusals.note(reason, &detail);
                 return;
             }
         }
@@ -143,6 +143,7 @@ impl<B: Backend, P: PeerPolicy> Door<B, P> {
             mutations.acquire_many(all).await.map(drop)
         })
         .await;
+        self.report.refused_peers = self.service.refusals.count();
         if finished.is_err() {
             self.report.cut_off = self.connections.len();
             self.report.mutations_left = self.service.limits.mutations.saturating_sub(mutations.available_permits());
@@ -203,24 +204,5 @@ fn log_lost(ended: Result<(), JoinError>) {
         && error.is_panic()
     {
         tracing::error!("a connection was lost to a panic");
-    }
-}
-
-/// Keeps a peer that knocks without end from filling the log.
-#[derive(Default)]
-struct RefusalLog {
-    last: Option<Instant>,
-    unsaid: u64,
-}
-
-impl RefusalLog {
-    fn note(&mut self, reason: &str) {
-        if self.last.is_some_and(|last| last.elapsed() < PEER_LOG_EVERY) {
-            self.unsaid += 1;
-            return;
-        }
-        tracing::warn!(reason, earlier_unsaid = self.unsaid, "a peer was refused unread");
-        self.last = Some(Instant::now());
-        self.unsaid = 0;
     }
 }

@@ -7,7 +7,7 @@ use http::request::Parts;
 use http::{Method, Request};
 use hyper::body::Incoming;
 use rules::refusal::{Refusal, RefusalCode};
-use rules::role::{Roles, authorize};
+use rules::role::{Roles, authorize, authorize_owner};
 use session::view::Caller;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::AbortHandle;
@@ -16,6 +16,7 @@ use crate::attempt::Attempt;
 use crate::backend::Backend;
 use crate::limits::Limits;
 use crate::query::Query;
+use crate::refusals::Refusals;
 use crate::reply::{self, Reply};
 use crate::routes::{self, Access, Endpoint, NoRoute, PathParameters};
 use crate::{request, resource};
@@ -24,6 +25,7 @@ use crate::{request, resource};
 pub(crate) struct Service<B> {
     pub(crate) backend: B,
     pub(crate) limits: Limits,
+    pub(crate) refusals: Refusals,
     pub(crate) polls: Arc<Semaphore>,
     pub(crate) mutations: Arc<Semaphore>,
     pub(crate) stopping: watch::Receiver<bool>,
@@ -65,9 +67,18 @@ impl Drop for AbortOnDrop {
 impl<B: Backend> Service<B> {
     /// Answers one request. Never fails, and never takes the connection down with a panic.
     pub(crate) async fn serve(self: Arc<Self>, request: Request<Incoming>) -> Reply {
+        let (id, refusal) = match request::id(request.headers()) {
+            Ok(id) => (id, None),
+            Err(refusal) => (session::request::fresh(), Some(refusal)),
+        };
+        session::request::within(id, self.serve_within(request, refusal)).await
+    }
+
+    async fn serve_within(self: Arc<Self>, request: Request<Incoming>, refusal: Option<Refusal>) -> Reply {
         let started = Instant::now();
         let method = log_name(request.method());
-        let (template, outcome) = match find(&request) {
+        let found = refusal.map_or_else(|| find(&request), |refusal| Err(Box::new(reply::problem(&refusal, None))));
+        let (template, outcome) = match found {
             Ok((endpoint, parameters)) => (endpoint.template(), self.isolate(endpoint, parameters, request).await),
             Err(reply) => ("unmatched", Outcome::anonymous(*reply)),
         };
@@ -93,7 +104,7 @@ impl<B: Backend> Service<B> {
             None
         };
         let is_read = permit.is_none();
-        let task = tokio::spawn(async move {
+        let task = session::request::spawn(async move {
             let outcome = self.respond(endpoint, parameters, request).await;
             drop(permit);
             outcome
@@ -151,7 +162,7 @@ impl<B: Backend> Service<B> {
     fn identify(&self, endpoint: Endpoint, parts: &Parts) -> Result<Caller, Refusal> {
         match endpoint.access() {
             Access::Open => Ok(Caller { name: "-".to_owned(), roles: Roles::NONE }),
-            Access::Role(_) | Access::ByOperation => {
+            Access::Role(_) | Access::Owner | Access::ByOperation => {
                 self.authenticate(request::bearer(&parts.headers).unwrap_or_default())
             }
         }
@@ -160,13 +171,14 @@ impl<B: Backend> Service<B> {
     /// Who holds this token; nothing is said about why it is not taken.
     pub(crate) fn authenticate(&self, bearer: &str) -> Result<Caller, Refusal> {
         let known = if bearer.is_empty() { None } else { self.backend.authenticate(bearer) };
-        known.ok_or_else(|| Refusal::new(RefusalCode::Unauthenticated, "a valid bearer token is required"))
+        known.ok_or_else(unauthenticated)
     }
 
     fn admit(&self, endpoint: Endpoint, caller: &Caller, parts: &Parts) -> Result<Query, Refusal> {
         match endpoint.access() {
             Access::Open | Access::ByOperation => {}
             Access::Role(role) => authorize(caller.roles, role)?,
+            Access::Owner => authorize_owner(caller.roles)?,
         }
         if endpoint.method() == Method::POST {
             request::require_json(&parts.headers)?;
@@ -174,6 +186,17 @@ impl<B: Backend> Service<B> {
             request::require_no_body(&parts.headers)?;
         }
         Query::parse(parts.uri.query(), endpoint.query_names())
+    }
+
+    /// Resolves once this token is not taken any more.
+    pub(crate) async fn revoked(&self, bearer: &str) {
+        let mut changes = self.backend.token_changes();
+        while self.backend.authenticate(bearer).is_some() {
+            if changes.changed().await.is_err() {
+                // Nothing will change any more.
+                std::future::pending::<()>().await;
+            }
+        }
     }
 
     /// Resolves once shutdown has begun.
@@ -194,6 +217,11 @@ impl<B: Backend> Service<B> {
             .try_acquire_owned()
             .map_err(|_| Refusal::new(RefusalCode::TooManyWaiting, "too many polls wait: try again shortly"))
     }
+}
+
+/// Nothing is said about why a token is not taken.
+pub(crate) fn unauthenticated() -> Refusal {
+    Refusal::new(RefusalCode::Unauthenticated, "a valid bearer token is required")
 }
 
 /// One more than the bound.

@@ -1,11 +1,14 @@
 //! The real controller behind the surface. Inherent methods are called by path, so that nothing calls itself.
 
 use rules::refusal::Refusal;
+use rules::role::Roles;
 use session::Supervisor;
 use session::view::{
-    ActionRequest, Approval, AttachSession, Attestation, AuditPage, Caller, CreateSession, EventPage, ProbeView,
-    Readiness, ReceiptView, RefusedRequest, SessionSnapshot, SessionSummary, StatusView, Verification,
+    ActionRequest, Approval, AttachSession, Attestation, AuditPage, Caller, CreateSession, CreatedToken, EventPage,
+    ProbeView, Readiness, ReceiptView, RefusedRequest, SessionSnapshot, SessionSummary, StatusView, TokenView,
+    Verification,
 };
+use tokio::sync::watch;
 
 use crate::backend::Backend;
 
@@ -14,8 +17,12 @@ impl Backend for Supervisor {
         Supervisor::authenticate(self, bearer)
     }
 
-    fn readiness(&self) -> Readiness {
-        Supervisor::readiness(self)
+    fn token_changes(&self) -> watch::Receiver<()> {
+        Supervisor::token_changes(self)
+    }
+
+    async fn readiness(&self) -> Readiness {
+        Supervisor::readiness(self).await
     }
 
     fn generation(&self, session_id: &str) -> Option<u64> {
@@ -96,6 +103,18 @@ impl Backend for Supervisor {
 
     async fn verify_audit(&self) -> Result<Verification, Refusal> {
         Supervisor::verify_audit(self).await
+    }
+
+    async fn tokens(&self) -> Result<Vec<TokenView>, Refusal> {
+        Ok(Supervisor::tokens(self))
+    }
+
+    async fn create_token(&self, name: &str, roles: Roles) -> Result<CreatedToken, Refusal> {
+        Supervisor::create_token(self, name, roles).await
+    }
+
+    async fn revoke_token(&self, name: &str) -> Result<TokenView, Refusal> {
+        Supervisor::revoke_token(self, name).await
     }
 
     async fn note_refusal(&self, refused: RefusedRequest) {

@@ -9,6 +9,7 @@ use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use api::{Limits, PeerVerdict};
+use rules::peer::PeerRefusal;
 use serde_json::json;
 use support::{GENERATION, OWNER, Request, Running, SESSION};
 
@@ -39,8 +40,9 @@ async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 
 #[tokio::test]
 async fn a_refused_peer_gets_not_one_byte() {
-    let running = Running::start_with(Limits::default(), |_: BorrowedFd<'_>| {
-        PeerVerdict::Refuse("descends from a server".into())
+    let running = Running::start_with(Limits::default(), |_: BorrowedFd<'_>| PeerVerdict::Refuse {
+        reason: PeerRefusal::Descendant,
+        detail: "descends from a server".into(),
     });
     let mut connection = running.connect().await;
     connection.write(&Request::get("/v1/healthz").token(None).bytes()).await;

@@ -18,13 +18,13 @@ fn every_refusal_has_its_exit_code() {
     assert_eq!(of(ExitCode::Unknown), "request_timeout outcome_unknown no_evidence upstream_timeout");
     assert_eq!(
         of(ExitCode::Conflict),
-        "session_exists session_closed approval_superseded approval_expired approval_not_shown_in_full \
+        "token_exists too_many_tokens session_exists session_closed approval_superseded approval_expired approval_not_shown_in_full \
          approval_holds_secret named_file_changed approval_pending approval_in_doubt nothing_pending generation_stale \
          client_action_id_reused action_in_flight session_running session_not_quiet not_a_safe_point not_advertised"
     );
     assert_eq!(
         of(ExitCode::Failed),
-        "not_found session_not_found action_not_found conversation_not_found approval_not_found model_not_reviewed \
+        "not_found session_not_found action_not_found conversation_not_found token_not_found approval_not_found model_not_reviewed \
          interrupted stopped_before_step queue_full server_limit too_many_connections too_many_waiting \
          upstream_refused upstream_unreachable upstream_malformed shutting_down store_failed internal"
     );

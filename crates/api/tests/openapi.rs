@@ -78,3 +78,44 @@ fn every_reference_leads_somewhere() {
         assert!(document["components"]["schemas"][name].is_object(), "{name}");
     }
 }
+
+#[test]
+fn every_operation_is_described_as_the_catalog_reads_it() {
+    let document: Value = serde_json::from_str(&generated()).unwrap();
+    let forms = |name: &str| document["components"]["schemas"][name]["oneOf"].as_array().unwrap().clone();
+    let all = [forms("SessionActionRequest"), forms("ProviderActionRequest")].concat();
+    for entry in rules::catalog::describe() {
+        let id = entry.operation_id.as_str();
+        let own: Vec<&Value> =
+            all.iter().filter(|form| form["properties"]["operation_id"]["enum"] == Value::from(vec![id])).collect();
+        assert_eq!(own.len(), if id == "session.approval.decide" { 2 } else { 1 }, "{id}");
+        for form in own {
+            let input = &form["properties"]["input"];
+            assert_eq!((&form["additionalProperties"], &input["additionalProperties"]), (&false.into(), &false.into()));
+            for field in &entry.inputs {
+                let left_out = field.name == "reason" && input["properties"]["decision"]["enum"][0] == "accept";
+                assert_eq!(input["properties"][field.name].is_object(), !left_out, "{id} {}", field.name);
+            }
+        }
+    }
+}
+
+/// What stands twice, as an attribute of a type and as a pattern of the catalog's fields, is the same.
+#[test]
+fn a_title_a_prompt_and_a_path_are_the_same_everywhere() {
+    let document: Value = serde_json::from_str(&generated()).unwrap();
+    let schemas = &document["components"]["schemas"];
+    let field = |name: &str, operation: &str, field: &str| {
+        let forms = schemas[name]["oneOf"].as_array().unwrap();
+        let form = forms.iter().find(|form| form["properties"]["operation_id"]["enum"][0] == operation).unwrap();
+        form["properties"]["input"]["properties"][field]["pattern"].clone()
+    };
+    let create = &schemas["CreateSessionRequest"]["properties"];
+    assert_eq!(create["title"]["pattern"], field("SessionActionRequest", "session.title.set", "title"));
+    assert_eq!(create["prompt"]["pattern"], field("SessionActionRequest", "session.prompt.send", "text"));
+    assert_eq!(create["workspace"]["pattern"], field("ProviderActionRequest", "provider.auth.read", "workspace"));
+    assert_eq!(create["session_id"]["pattern"], field("SessionActionRequest", "session.fork", "session_id"));
+    let attach = &schemas["AttachSessionRequest"]["properties"];
+    assert_eq!(attach["workspace"]["pattern"], create["workspace"]["pattern"]);
+    assert_eq!(attach["conversation_id"]["pattern"], create["session_id"]["pattern"]);
+}

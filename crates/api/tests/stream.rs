@@ -134,3 +134,24 @@ async fn a_revoked_token_ends_the_stream_before_the_next_event() {
     assert_eq!((event.as_str(), &data["code"]), ("problem", &json!("unauthenticated")));
     assert!(stream.until("0\r\n\r\n").await.is_some(), "the stream ends");
 }
+
+#[tokio::test]
+async fn a_revoked_token_ends_what_waits_although_nothing_comes() {
+    let running = Running::start(Limits { stream_keep_alive: Duration::from_secs(600), ..Limits::default() });
+    let mut stream = open(&running, "", &[]).await;
+    let target = format!("/v1/sessions/{SESSION}/events?wait_ms=60000");
+    let mut poll = running.connect().await;
+    poll.write(&Request::get(&target).bytes()).await;
+    for _ in 0..500 {
+        if running.fake.reading() == 2 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(running.fake.reading(), 2);
+    running.fake.revoke();
+    let (_, event, data) = frame(&mut stream).await;
+    assert_eq!((event.as_str(), &data["code"]), ("problem", &json!("unauthenticated")));
+    let reply = poll.reply(false).await.unwrap();
+    assert_eq!((reply.status, reply.code().as_deref()), (401, Some("unauthenticated")));
+}

@@ -2,6 +2,8 @@
 
 mod audit;
 mod client;
+mod pages;
+mod service;
 mod values;
 
 use std::ffi::OsStr;
@@ -12,11 +14,14 @@ use clap::{Args, Parser, Subcommand};
 
 pub use audit::{AuditArgs, AuditCommand, LedgerCommand};
 pub use client::{
-    AcknowledgeArgs, ApproveArgs, AttachArgs, ClientCommand, CloseArgs, EventsArgs, FollowArgs, ForkArgs, ModelArgs,
-    OnPending, PromptArgs, RejectArgs, RewindArgs, SessionCommand, StartArgs, TitleArgs,
+    AcknowledgeArgs, ApproveArgs, AttachArgs, ClientCommand, CloseArgs, ConsoleArgs, EventsArgs, FollowArgs, ForkArgs,
+    ModelArgs, OnPending, PromptArgs, RejectArgs, RewindArgs, SessionCommand, StartArgs, TitleArgs, TokenArgs,
+    TokenCommand, TokenRole,
 };
-pub(crate) use values::MAX_PROMPT_BYTES;
+pub use pages::{ManArgs, PagesCommand};
+pub use service::{ServiceCommand, ServiceInstallArgs, ServiceKind, ServicePrintArgs, ServiceRemoveArgs};
 pub use values::{ApprovalDigits, IdPrefix};
+pub(crate) use values::{MAX_PROMPT_BYTES, MAX_REASON_BYTES};
 
 /// The whole command line.
 #[derive(Debug, Parser)]
@@ -57,17 +62,18 @@ pub struct Cli {
 }
 
 /// The exit codes, for the help.
-fn exit_codes() -> String {
+pub(crate) fn exit_codes() -> String {
     let rows = ExitCode::ALL.map(|exit| format!("  {}  {}\n", exit.code(), exit.meaning()));
     format!("Exit codes:\n{}", rows.concat())
 }
 
 impl Cli {
-    /// Whether output may be coloured: only on a terminal, as text, and when neither `--no-color` nor a non-empty `NO_COLOR`
-    /// (the caller reads the environment) forbids it.
+    /// Whether output may be coloured: only on a terminal that is not `dumb`, as text, and when neither `--no-color` nor a
+    /// non-empty `NO_COLOR` forbids it. The caller reads `TERM` and `NO_COLOR` in the environment.
     #[must_use]
-    pub fn color(&self, stdout_is_terminal: bool, no_color: Option<&OsStr>) -> bool {
-        stdout_is_terminal && !self.json && !self.no_color && no_color.is_none_or(OsStr::is_empty)
+    pub fn color(&self, stdout_is_terminal: bool, term: Option<&OsStr>, no_color: Option<&OsStr>) -> bool {
+        let can_color = stdout_is_terminal && term.is_none_or(|term| term != "dumb");
+        can_color && !self.json && !self.no_color && no_color.is_none_or(OsStr::is_empty)
     }
 }
 
@@ -88,6 +94,12 @@ pub enum Command {
     /// Deal with a damaged ledger
     #[command(subcommand, arg_required_else_help = false)]
     Ledger(LedgerCommand),
+    /// Run the daemon under the service manager of this user
+    #[command(subcommand, arg_required_else_help = false)]
+    Service(ServiceCommand),
+    /// What is made from the definition of the commands.
+    #[command(flatten)]
+    Pages(PagesCommand),
     /// A command for a running daemon.
     #[command(flatten)]
     Client(ClientCommand),

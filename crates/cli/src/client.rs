@@ -4,11 +4,13 @@ mod acknowledge;
 mod act;
 mod app;
 mod approve;
+mod console;
 mod events;
 mod look;
 mod prompt;
 mod resolve;
 mod session;
+mod token;
 mod wait;
 
 use std::fmt;
@@ -17,8 +19,9 @@ use std::path::PathBuf;
 
 use api_types::ExitCode;
 
-use crate::args::{ClientCommand, SessionCommand};
+use crate::args::{ClientCommand, SessionCommand, TokenCommand};
 use crate::failure::Failure;
+use crate::token::TokenFile;
 use app::App;
 
 /// What the binary has settled before a command runs.
@@ -26,8 +29,8 @@ use app::App;
 pub struct ClientContext {
     /// The daemon's Unix socket.
     pub socket: PathBuf,
-    /// File with the token to use (the owner's unless another was named): this user's, mode 0600.
-    pub token_file: PathBuf,
+    /// The token to use: the owner's unless another was named.
+    pub token_file: TokenFile,
     /// Print JSON instead of text.
     pub json: bool,
     /// Colour the text.
@@ -36,6 +39,8 @@ pub struct ClientContext {
     pub stdin_is_terminal: bool,
     /// A person sees standard output.
     pub stdout_is_terminal: bool,
+    /// A person sees standard error, on a terminal that can go back in a line.
+    pub live_progress: bool,
 }
 
 /// The three standard streams, or what stands in for them.
@@ -86,7 +91,13 @@ pub fn run(command: &ClientCommand, context: &ClientContext) -> u8 {
 #[must_use]
 pub fn run_with(command: &ClientCommand, context: &ClientContext, mut console: Console) -> u8 {
     let app = App::new(context, &mut console);
-    let result = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+    let mut runtime = if matches!(command, ClientCommand::Console(_)) {
+        // It draws on one thread, which may wait for the terminal, and hears of the daemon and of signals on another.
+        tokio::runtime::Builder::new_multi_thread()
+    } else {
+        tokio::runtime::Builder::new_current_thread()
+    };
+    let result = match runtime.worker_threads(2).enable_all().build() {
         Ok(runtime) => runtime.block_on(dispatch(&app, command)),
         Err(error) => Err(Failure::new(ExitCode::Failed, "internal", format!("no asynchronous runtime: {error}"))),
     };
@@ -110,6 +121,7 @@ async fn dispatch(app: &App<'_>, command: &ClientCommand) -> Result<ExitCode, Fa
         ClientCommand::Approve(args) => approve::approve(app, args).await,
         ClientCommand::Reject(args) => approve::reject(app, args).await,
         ClientCommand::Acknowledge(args) => acknowledge::acknowledge(app, args).await,
+        ClientCommand::Console(args) => console::console(app, args).await,
         ClientCommand::Events(args) => events::events(app, args).await,
         ClientCommand::Interrupt(args) => act::interrupt(app, args).await,
         ClientCommand::Resume(args) => act::resume(app, args).await,
@@ -118,6 +130,9 @@ async fn dispatch(app: &App<'_>, command: &ClientCommand) -> Result<ExitCode, Fa
         ClientCommand::Rewind(args) => act::rewind(app, args).await,
         ClientCommand::Model(args) => act::model(app, args).await,
         ClientCommand::Title(args) => act::title(app, args).await,
+        ClientCommand::Token(TokenCommand::Create(args)) => token::create(app, args).await,
+        ClientCommand::Token(TokenCommand::List) => token::list(app).await,
+        ClientCommand::Token(TokenCommand::Revoke { name }) => token::revoke(app, name).await,
         ClientCommand::Receipt { action_id } => look::receipt(app, action_id).await,
     }
 }

@@ -8,19 +8,20 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::failure::Failure;
+use crate::token::TokenFile;
 use crate::transport::{self, Call, Effect};
 
 /// A daemon's socket and the token to ask it with.
 #[derive(Debug, Clone)]
 pub struct Daemon {
     socket: PathBuf,
-    token_file: PathBuf,
+    token_file: TokenFile,
 }
 
 impl Daemon {
-    /// The daemon on this socket, asked with the token of this file (this user's, mode 0600, read at each request).
+    /// The daemon on this socket, asked with the token of this file.
     #[must_use]
-    pub fn new(socket: PathBuf, token_file: PathBuf) -> Self {
+    pub fn new(socket: PathBuf, token_file: TokenFile) -> Self {
         Self { socket, token_file }
     }
 

@@ -54,8 +54,14 @@ impl Failure {
     pub(crate) fn from_problem(problem: &Problem) -> Self {
         let mut failure = Self::new(ExitCode::of_problem(problem), &problem.code, problem.detail.clone());
         failure.retryable = problem.retryable;
+        failure.hint = failure.hint.or_else(|| problem.remedy.clone());
         failure.capability_generation = problem.capability_generation;
         failure
+    }
+
+    /// Whether the same may succeed later, without anything being done about it: the daemon says so, or was not heard.
+    pub(crate) fn passes(&self) -> bool {
+        self.retryable || matches!(self.code.as_str(), "daemon_not_running" | "no_reply" | "timed_out")
     }
 
     /// The same with another next step.
@@ -111,10 +117,12 @@ impl Failure {
 }
 
 /// Says how a command of the binary ended, as every other command does: with `json` one object on `stdout`; otherwise the words
-/// of a failure on `stderr`, and nothing of a success, whose text the caller has printed.
+/// of a failure on `stderr`, and nothing of a success, whose text the caller has printed. `trouble` is what kept the caller from
+/// printing: a success that nobody could be told of is none.
 pub fn conclude(
     ended: &Result<Value, Failure>,
     json: bool,
+    trouble: Option<&str>,
     stdout: &mut dyn Write,
     stderr: &mut dyn Write,
 ) -> ExitCode {
@@ -122,12 +130,13 @@ pub fn conclude(
         Ok(body) => (ExitCode::Done, output::with_ok(body)),
         Err(failure) => (failure.exit, failure.object()),
     };
+    let mut trouble = trouble.map(str::to_owned);
     if json {
-        output::write_quietly(stdout, &output::json_line(&object));
+        trouble = trouble.or(output::write(stdout, &output::json_line(&object)));
     } else if let Err(failure) = ended {
         output::write_quietly(stderr, &failure.words());
     }
-    exit
+    output::after_trouble(trouble.as_deref(), exit, stderr)
 }
 
 /// The next step after a refusal; `None` where the detail says it already.
@@ -162,7 +171,9 @@ fn hint(code: &str) -> Option<String> {
         "unreviewed_action" => {
             "look at what ran (`gatepost events ID`), then `gatepost acknowledge ID`, or `gatepost session close ID`"
         }
-        "session_blocked" | "canary_failed" => "`gatepost status` says what is wrong and what mends it",
+        "session_blocked" | "canary_failed" => {
+            "`gatepost status` and `gatepost session show ID` say what is wrong and what mends it"
+        }
         "client_action_id_reused" => "choose another --action-id: this one belongs to a different request",
         "outcome_unknown" => "it may have been done: look at `gatepost events ID` before doing it again",
         "model_not_reviewed" => "`gatepost session show ID` lists the reviewed models",

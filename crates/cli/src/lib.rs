@@ -1,6 +1,6 @@
 //! The command line of gatepost: what may be typed, and the client half of it, which talks to the daemon over its Unix socket.
 //!
-//! The binary parses with [`parse`], matches on [`Command`], carries out `demo`, `serve`, `server`, `doctor`, `audit` and
+//! The binary parses with [`parse`], matches on [`Command`], carries out `demo`, `serve`, `server`, `service`, `doctor`, `audit` and
 //! `ledger` itself, and hands a
 //! [`ClientCommand`] to [`client::run`].
 //!
@@ -13,24 +13,31 @@
 //!   only those that come from then on.
 //! - Progress and notes go to standard error, in both modes.
 
+mod acceptable;
 pub mod args;
 pub mod client;
+pub mod console;
 mod daemon;
 mod failure;
 mod output;
+pub mod pages;
 mod parse;
+pub mod progress;
 mod render;
 pub mod sanitize;
 mod token;
 mod transport;
 
 pub use args::{
-    AuditArgs, AuditCommand, Cli, ClientCommand, Command, DemoArgs, DoctorArgs, LedgerCommand, ServeArgs, ServerCommand,
+    AuditArgs, AuditCommand, Cli, ClientCommand, Command, DemoArgs, DoctorArgs, LedgerCommand, PagesCommand, ServeArgs,
+    ServerCommand,
 };
 pub use client::{ClientContext, Console};
 pub use daemon::Daemon;
 pub use failure::{Failure, conclude};
+pub use output::write;
 pub use parse::{ParseOutcome, parse};
+pub use token::TokenFile;
 
 /// Links of the chain of receipts, a line each.
 #[must_use]

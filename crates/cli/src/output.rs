@@ -2,6 +2,7 @@
 
 use std::io::{ErrorKind, Write};
 
+use api_types::ExitCode;
 use serde_json::{Map, Value};
 
 use crate::sanitize;
@@ -48,6 +49,21 @@ impl<'a> Output<'a> {
             State::Failed(words) => Some(words),
         }
     }
+}
+
+/// Writes and flushes. What went wrong, in words, unless it was only that the reader left.
+pub fn write(stream: &mut dyn Write, text: &str) -> Option<String> {
+    match stream.write_all(text.as_bytes()).and_then(|()| stream.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Some(error.to_string()),
+        Ok(()) | Err(_) => None,
+    }
+}
+
+/// The exit code where standard output had this trouble, which is told.
+pub(crate) fn after_trouble(trouble: Option<&str>, exit: ExitCode, stderr: &mut dyn Write) -> ExitCode {
+    let Some(words) = trouble else { return exit };
+    write_quietly(stderr, &sanitize::lines(&format!("error: output_failed: {words}\n")));
+    if exit == ExitCode::Done { ExitCode::Failed } else { exit }
 }
 
 /// Writes where nothing can be done about a failure.

@@ -22,7 +22,8 @@ pub enum ParseOutcome {
 }
 
 /// Parses `arguments` (the program's name first). Help and version go to `stdout` (exit code 0), a mistake to `stderr` (2), and
-/// with `--json` a mistake is also the one object on `stdout`. A closed pipe is no error.
+/// with `--json` a mistake is also the one object on `stdout`. A closed pipe is no error, and what cannot be written
+/// otherwise is one (1).
 pub fn parse<I, T>(arguments: I, stdout: &mut dyn Write, stderr: &mut dyn Write) -> ParseOutcome
 where
     I: IntoIterator<Item = T>,
@@ -38,8 +39,8 @@ where
     let rendered = error.render().to_string();
     let words = sanitize::lines(&rendered);
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-        output::write_quietly(stdout, &words);
-        return ParseOutcome::Exit(ExitCode::Done.code());
+        let trouble = output::write(stdout, &words);
+        return ParseOutcome::Exit(output::after_trouble(trouble.as_deref(), ExitCode::Done, stderr).code());
     }
     output::write_quietly(stderr, &words);
     if json {

@@ -15,7 +15,7 @@ use tokio::net::UnixStream;
 use tokio::time::timeout;
 
 use crate::failure::Failure;
-use crate::token;
+use crate::token::{self, TokenFile};
 
 /// Most bytes of a reply: the daemon's own bound of 8 MiB upstream, escaped and wrapped.
 const MAX_REPLY_BYTES: usize = 32 * 1024 * 1024;
@@ -42,7 +42,7 @@ pub(crate) struct Call<'a> {
 }
 
 /// Sends one request and takes its JSON reply.
-pub(crate) async fn send(socket: &Path, token_file: &Path, call: Call<'_>) -> Result<Value, Failure> {
+pub(crate) async fn send(socket: &Path, token_file: &TokenFile, call: Call<'_>) -> Result<Value, Failure> {
     let stream = connect(socket).await?;
     // Only now: before its first start a daemon has no token, and "not running" is the truth to tell.
     let authorization = token::authorization(token_file)?;

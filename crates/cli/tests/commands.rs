@@ -17,10 +17,18 @@ fn acting(state: &str, code: Option<&str>) -> Fake {
 
 fn status_value(state: &str) -> Value {
     json!({"state": state, "gatepost_version": "0.1.0", "pid": 12, "contract_version": "1.40.0", "installed": "/x",
-        "servers": [{"workspace": "/w", "state": "failed", "version": "1.40.0", "server_start_id": null, "launch_config_digest": null,
-            "pid": 77, "canaries": [{"canary": "policy", "scope": "session", "passed": false, "code": "policy_weak", "detail": "it was \u{1b}[32mfine"}],
-            "reason": {"code": "canary_failed", "detail": "policy"}, "failures_in_a_row": 2, "next_try_at": null}],
+        "remedy": null, "servers": [{"workspace": "/w", "state": "failed", "remedy": "read why", "version": "1.40.0", "server_start_id": null, "launch_config_digest": null,
+            "pid": 77, "canaries": [{"canary": "versions", "scope": "server", "state": "ready", "passed": true, "detail": "1.40.0"},
+                {"canary": "init_closed", "scope": "server", "state": "degraded", "remedy": "wait", "passed": true, "detail": "answered 404; then nothing"},
+                {"canary": "tools", "scope": "session", "state": "stopped", "remedy": "nothing", "passed": false, "detail": "not read yet"},
+                {"canary": "profile", "scope": "session", "state": "stopped", "remedy": "nothing", "passed": false, "detail": "not read yet"},
+                {"canary": "no_mcp", "scope": "session", "state": "starting", "remedy": "wait", "passed": false, "detail": "not read yet"},
+                {"canary": "no_hooks", "scope": "session", "state": "crash_looping", "remedy": "mend it", "passed": false, "code": "hooks_present", "detail": "hooks"},
+                {"canary": "policy", "scope": "session", "state": "blocked", "remedy": "attach again", "passed": false, "code": "policy_weak", "detail": "it was \u{1b}[32mfine"}],
+            "reason": {"code": "canary_failed", "detail": "policy", "remedy": "read why"}, "failures_in_a_row": 2, "next_try_at": null}],
         "sessions": [summary(S1, "first")], "confinement_level": "weak", "confinement_missing": ["landlock"],
+        "confinement_notes": ["Commands may also write /cache."],
+        "refused_peers": {"count": 2, "last_code": "descendant", "last_at": "2026-11-30T00:00:00Z"},
         "findings": [{"code": "policy_weak", "detail": "weak", "remedy": "mend it"}], "notes": ["the journal was set aside"]})
 }
 
@@ -33,16 +41,27 @@ fn the_owner_token_goes_with_every_request() {
 
 #[test]
 fn status_says_it_all_by_its_exit_code() {
-    for (state, exit) in [("ready", 0), ("degraded", 4), ("blocked", 4), ("starting", 4)] {
+    for (state, exit) in [("ready", 0), ("degraded", 4), ("blocked", 4), ("starting", 4), ("stopping", 4)] {
         let fake = Fake::start().on("GET /v1/status", [ok(status_value(state))]);
         let (code, object) = fake.run_json(&["status"]);
         assert_eq!((code, &object["state"]), (exit, &json!(state)));
         assert_eq!(object["confinement_level"], "weak");
         let ran = fake.run(&["status"]);
         assert_eq!(ran.exit, exit);
-        for words in
-            [state, "confinement: weak", "lacks: landlock", "remedy: mend it", "FAILED  policy", "it was ␛[32mfine", S1]
-        {
+        for words in [
+            state,
+            "confinement: weak",
+            "lacks: landlock",
+            "note: Commands may also write /cache.",
+            "remedy: mend it",
+            "    remedy: read why",
+            "      remedy: attach again",
+            "    blocked  policy",
+            "    ready  versions  1.40.0\n    degraded  init_closed  answered 404; then nothing\n      remedy: wait\n    crash-looping  no_hooks",
+            "    starting  no_mcp\n    stopped  tools, profile\n",
+            "it was ␛[32mfine",
+            S1,
+        ] {
             assert!(ran.out.contains(words), "{words} in {}", ran.out);
         }
         assert_eq!(fake.lines(), ["GET /v1/status", "GET /v1/status"]);
@@ -288,6 +307,19 @@ fn progress_goes_to_standard_error_after_a_second() {
 }
 
 #[test]
+fn at_a_terminal_a_bar_is_written_over_and_taken_away() {
+    let fake = Fake::start().on("POST /v1/sessions", [ok(snapshot_value()).after(Duration::from_millis(1600))]);
+    let start = ["session", "start", "--workspace", "/w"];
+    let live = || cli::ClientContext { live_progress: true, ..fake.context() };
+    let ran = run(&start, live(), "");
+    assert_eq!(ran.exit, 0, "{ran:?}");
+    assert!(ran.err.contains("####") && ran.err.contains("] [1 s] starting the session"), "{}", ran.err);
+    assert!(ran.err.ends_with("\r\u{1b}[2K") && !ran.err.contains('\n'), "{:?}", ran.err);
+    let ran = run(&["session", "start", "--workspace", "/w", "--json"], live(), "");
+    assert_eq!(ran.err, "starting the session, and its server where none runs … 1 s\n");
+}
+
+#[test]
 fn a_reply_that_never_comes_leaves_the_outcome_unknown() {
     for reply in [
         hang_up(),
@@ -326,4 +358,40 @@ fn what_the_daemon_quotes_cannot_act_on_the_terminal() {
     assert_eq!(ran.err, "error: x␛c: a␛[2J\n  next: run `evil`\n");
     let ran = fake.run(&["session", "list", "--json"]);
     assert!(!ran.out.contains('\u{1b}'));
+}
+
+/// Every exit code that docs/commands.md names is how some command ends, and every command ends with one of them.
+#[test]
+fn every_documented_exit_code_is_how_a_command_ends() {
+    let page = include_str!("../../../docs/commands.md");
+    let rows = page.lines().skip_while(|line| *line != "## Exit codes");
+    let documented: Vec<u8> =
+        rows.filter_map(|line| line.strip_prefix("| ")?.split(' ').next()?.parse().ok()).collect();
+    let action = format!("POST /v1/sessions/{S1}/actions");
+    let refused = |status: u16, code: &str| {
+        let body = json!({"type": "about:blank", "title": "t", "status": status, "code": code, "detail": "d",
+            "remedy": "what mends it", "retryable": false});
+        with_snapshot().on(&action, [ok(body).status(status)])
+    };
+    let interrupt = ["interrupt", S1];
+    let (_directory, socket) = nowhere();
+    let mut seen = Vec::new();
+    for code in &documented {
+        let ran = match code {
+            0 => acting("applied", None).run(&interrupt),
+            1 => acting("rejected", Some("upstream_refused")).run(&interrupt),
+            2 => with_snapshot().run(&["rewind", S1, "99"]),
+            3 => run(&interrupt, cli::ClientContext { socket: socket.clone(), ..Fake::start().context() }, ""),
+            4 => refused(409, "policy_weak").run(&interrupt),
+            5 => refused(403, "not_permitted").run(&interrupt),
+            6 => refused(409, "generation_stale").run(&interrupt),
+            7 => acting("outcome_unknown", Some("no_evidence")).run(&interrupt),
+            other => panic!("no command is known to end with {other}"),
+        };
+        assert_eq!(ran.exit, *code, "{ran:?}");
+        // What is to be done comes from the daemon where the command line knows nothing better.
+        assert_eq!(ran.err.contains("next: what mends it"), *code == 4, "{ran:?}");
+        seen.push(ran.exit);
+    }
+    assert_eq!(seen, api_types::ExitCode::ALL.map(api_types::ExitCode::code));
 }

@@ -14,11 +14,12 @@ fn without_a_daemon_every_command_exits_3_and_says_what_to_do() {
     let (directory, socket) = nowhere();
     let context = |json| ClientContext {
         socket: socket.clone(),
-        token_file: directory.path().join("token"),
+        token_file: token_file(directory.path().join("token")),
         json,
         color: false,
         stdin_is_terminal: false,
         stdout_is_terminal: false,
+        live_progress: false,
     };
     let commands: [&[&str]; 19] = [
         &["status"],
@@ -93,7 +94,8 @@ fn a_token_file_that_is_not_private_is_not_used() {
         }
         std::fs::write(&path, &content).unwrap();
         mode(permissions);
-        let ran = run(&["receipt", "act-1"], ClientContext { token_file: path.clone(), ..fake.context() }, "");
+        let ran =
+            run(&["receipt", "act-1"], ClientContext { token_file: token_file(path.clone()), ..fake.context() }, "");
         assert_eq!(ran.exit, exit, "{permissions:o} {ran:?}");
         assert!(content.is_empty() || !ran.err.contains(content.as_str()), "the token is not printed");
         seen += usize::from(exit == 1);
@@ -105,7 +107,8 @@ fn a_token_file_that_is_not_private_is_not_used() {
 #[test]
 fn a_token_file_that_is_no_file_is_refused_at_once() {
     let fake = Fake::start();
-    let with = |name: &str| ClientContext { token_file: fake.directory.path().join(name), ..fake.context() };
+    let with =
+        |name: &str| ClientContext { token_file: token_file(fake.directory.path().join(name)), ..fake.context() };
     symlink("/dev/zero", fake.directory.path().join("zero")).unwrap();
     for name in ["missing", "zero", "."] {
         let ran = run(&["status"], with(name), "");
@@ -128,10 +131,11 @@ fn colour_is_for_terminals_and_can_be_forbidden() {
         cli::ParseOutcome::Exit(exit) => panic!("exit {exit}"),
     };
     let plain = parsed(&["gatepost", "status"]);
-    assert!(plain.color(true, None) && plain.color(true, Some("".as_ref())));
-    assert!(!plain.color(false, None) && !plain.color(true, Some("1".as_ref())));
-    assert!(!parsed(&["gatepost", "status", "--no-color"]).color(true, None));
-    assert!(!parsed(&["gatepost", "status", "--json"]).color(true, None));
+    assert!(plain.color(true, None, None) && plain.color(true, Some("xterm".as_ref()), Some("".as_ref())));
+    assert!(!plain.color(true, Some("dumb".as_ref()), None));
+    assert!(!plain.color(false, None, None) && !plain.color(true, None, Some("1".as_ref())));
+    assert!(!parsed(&["gatepost", "status", "--no-color"]).color(true, None, None));
+    assert!(!parsed(&["gatepost", "status", "--json"]).color(true, None, None));
 }
 
 #[test]

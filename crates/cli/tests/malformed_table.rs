@@ -80,4 +80,9 @@ const MALFORMED: &[(&str, &[&str])] = &[
     ("doctor with a session", &["doctor", "0b23a082"]),
     ("doctor with a bundle and no file", &["doctor", "--bundle"]),
     ("doctor with an empty file", &["doctor", "--bundle", ""]),
+    ("completions for no shell", &["completions"]),
+    ("completions for a shell that is none", &["completions", "cmd.exe"]),
+    ("man into no directory", &["man", "--dir", ""]),
+    ("console with two sessions", &["console", "0b23a082", "7c51"]),
+    ("console of a session that is none", &["console", "xyz"]),
 ];

@@ -97,7 +97,7 @@ fn waiting_ends_when_the_prompt_is_rejected() {
 #[test]
 fn waiting_ends_when_the_session_is_blocked() {
     let mut blocked = snapshot_value();
-    blocked["blocked_reason"] = json!({"code": "canary_failed", "detail": "policy"});
+    blocked["blocked_reason"] = json!({"code": "canary_failed", "detail": "policy", "remedy": "look"});
     let fake = prompting(receipt("applied", None))
         .on(&format!("GET /v1/sessions/{S1}"), [ok(snapshot_value()), ok(blocked)])
         .on(&events_line(10_000, Some("1-0")), [page(&[], "1-0")]);

@@ -90,7 +90,7 @@ fn either<T: serde::de::DeserializeOwned>(
     within: Duration,
     offline: impl FnOnce(&OfflineLedger, &SigningKey) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let daemon = Daemon::new(places.paths.socket.clone(), places.token_file.clone());
+    let daemon = Daemon::new(places.paths.socket.clone(), places.token());
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -4,7 +4,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use api_types::ExitCode;
-use cli::{Cli, Failure};
+use bytes::Bytes;
+use cli::{Cli, Failure, TokenFile};
+use host::Secret;
 use settings::{Paths, Settings, SettingsError, Sources};
 
 /// The places of one run, and what they were derived from.
@@ -44,12 +46,32 @@ impl Places {
         Ok(Self { sources, paths, token_file })
     }
 
+    /// The token that commands use.
+    pub(crate) fn token(&self) -> TokenFile {
+        token_file(self.token_file.clone())
+    }
+
     /// The configuration; every mistake of it is told at once.
     pub(crate) fn settings(&self) -> Result<Settings, Failure> {
         let mut settings = Settings::load(&self.sources).map_err(|error| unusable(&error))?;
         settings.paths.socket.clone_from(&self.paths.socket);
         Ok(settings)
     }
+}
+
+/// A file with a token, which is kept on locked memory and wiped at the end.
+pub(crate) fn token_file(path: PathBuf) -> TokenFile {
+    TokenFile::new(path, keep_locked)
+}
+
+fn keep_locked(text: String) -> Bytes {
+    struct Kept(Secret);
+    impl AsRef<[u8]> for Kept {
+        fn as_ref(&self) -> &[u8] {
+            self.0.expose().as_bytes()
+        }
+    }
+    Bytes::from_owner(Kept(Secret::new(text)))
 }
 
 /// A path as typed, from where the user stands.
@@ -73,6 +95,23 @@ mod tests {
         };
         let variable = |name: &str| environment.iter().find(|(own, _)| *own == name).map(|(_, value)| (*value).into());
         Places::from(&cli, variable)
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_command_keeps_its_token_on_locked_memory() {
+        let kept = keep_locked("Bearer token".to_owned());
+        assert_eq!(kept, "Bearer token");
+        let address = kept.as_ptr() as usize;
+        let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let holds = |line: &str| {
+            let (start, rest) = line.split_once('-')?;
+            let number = |digits: &str| usize::from_str_radix(digits, 16).ok();
+            Some((number(start)?..number(rest.split(' ').next()?)?).contains(&address))
+        };
+        let lines = maps.lines().skip_while(|line| holds(line) != Some(true));
+        let locked = lines.take(40).find_map(|line| line.strip_prefix("Locked:")).unwrap();
+        assert_ne!(locked.trim(), "0 kB");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write, stdout};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -64,20 +64,42 @@ fn attempt(probe: Probe, targets: &ProbeTargets) -> io::Result<bool> {
         Probe::NewPrivileges => host::hygiene::has_no_new_privileges().map(|given_up| !given_up),
         Probe::SignalServer => signals(targets.server_pid),
         Probe::SignalDaemon => signals(targets.daemon_pid),
+        Probe::SignalGuard => signals_one(&targets.guard_pids),
         Probe::OutsideSocket => UnixStream::connect(&targets.outside_socket).map(|_| true),
         Probe::AbstractSocket => host::abstract_socket::connect(&targets.random_name).map(|()| true),
     }
 }
 
-/// Opening is what the kernel decides on.
 fn reads(pid: u32, file: &str) -> io::Result<bool> {
-    File::open(format!("/proc/{pid}/{file}")).map(|_| true)
+    reads_in(Path::new("/proc"), pid, file)
+}
+
+/// Opening is what the kernel decides on. Where the kernel does not show processes as files (macOS), that there is none proves
+/// nothing.
+fn reads_in(processes: &Path, pid: u32, file: &str) -> io::Result<bool> {
+    if !processes.join("self").exists() {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    File::open(processes.join(pid.to_string()).join(file)).map(|_| true)
 }
 
 fn signals(pid: u32) -> io::Result<bool> {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
     test_kill_process(pid)?;
     Ok(true)
+}
+
+/// With none to signal, or one of which it is not known, nothing is proved.
+fn signals_one(pids: &[u32]) -> io::Result<bool> {
+    let outcomes: Vec<Outcome> = pids.iter().map(|pid| outcome(signals(*pid))).collect();
+    if outcomes.contains(&Outcome::Open) {
+        return Ok(true);
+    }
+    if outcomes.is_empty() || outcomes.contains(&Outcome::Untried) {
+        Err(io::ErrorKind::InvalidInput.into())
+    } else {
+        Ok(false)
+    }
 }
 
 fn is_answered(socket: &PathBuf) -> io::Result<bool> {
@@ -115,6 +137,8 @@ mod tests {
         let answering = std::thread::spawn(move || {
             for _connection in 0..2 {
                 let (mut connection, _) = listener.accept().unwrap();
+                // Who closes before it was asked has not answered.
+                let _asked = connection.read(&mut [0; 512]);
                 connection.write_all(b"x").ok();
             }
         });
@@ -122,6 +146,8 @@ mod tests {
         let targets = ProbeTargets {
             server_pid: std::process::id(),
             daemon_pid: std::process::id(),
+            // One that is gone, and one that is in reach.
+            guard_pids: vec![i32::MAX.unsigned_abs(), std::process::id()],
             state_dir: directory.path().to_path_buf(),
             outside_socket: socket.clone(),
             socket,
@@ -147,6 +173,7 @@ mod tests {
         let targets = ProbeTargets {
             server_pid: u32::MAX,
             daemon_pid: 0,
+            guard_pids: Vec::new(),
             state_dir: nowhere.clone(),
             socket: nowhere.clone(),
             outside_socket: nowhere.clone(),
@@ -160,9 +187,17 @@ mod tests {
         {
             assert_eq!(outcomes[&probe], Outcome::Closed, "{probe:?}");
         }
-        for probe in [Probe::SignalServer, Probe::SignalDaemon, Probe::AbstractSocket] {
+        for probe in [Probe::SignalServer, Probe::SignalDaemon, Probe::SignalGuard, Probe::AbstractSocket] {
             assert_eq!(outcomes[&probe], Outcome::Untried, "{probe:?}");
         }
+    }
+
+    #[test]
+    fn where_processes_are_no_files_nothing_is_proved_by_them() {
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(outcome(reads_in(directory.path(), 1, "mem")), Outcome::Untried);
+        fs::create_dir_all(directory.path().join("self")).unwrap();
+        assert_eq!(outcome(reads_in(directory.path(), 1, "mem")), Outcome::Closed);
     }
 
     #[test]

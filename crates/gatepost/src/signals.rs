@@ -26,8 +26,16 @@ impl Stopping {
     }
 }
 
-/// Follows SIGTERM, SIGINT and SIGHUP: the last would otherwise end the process, and leave what it started, when a terminal is
-/// closed. Cheap to clone.
+/// What SIGHUP means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hangup {
+    /// That the terminal is closed: it would otherwise end the process, and leave what it started.
+    Stops,
+    /// Something else, which is followed elsewhere.
+    IsNotForUs,
+}
+
+/// Follows SIGTERM and SIGINT, and SIGHUP where it asks to stop. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct StopSignals {
     state: watch::Receiver<Stopping>,
@@ -38,11 +46,12 @@ impl StopSignals {
     ///
     /// # Errors
     /// When the system refuses a handler.
-    pub(crate) fn listen() -> io::Result<Self> {
+    pub(crate) fn listen(on_hangup: Hangup) -> io::Result<Self> {
+        let stops_on_hangup = on_hangup == Hangup::Stops && !is_ignored(HANGUP);
         let mut asked = Asked {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
-            hangup: if is_ignored(HANGUP) { None } else { Some(signal(SignalKind::hangup())?) },
+            hangup: if stops_on_hangup { Some(signal(SignalKind::hangup())?) } else { None },
         };
         let (sender, state) = watch::channel(Stopping::No);
         tokio::spawn(async move {
@@ -82,7 +91,7 @@ impl StopSignals {
 struct Asked {
     terminate: Signal,
     interrupt: Signal,
-    /// None when whoever started this process chose that it outlives its terminal, as `nohup` does.
+    /// None also when whoever started this process chose that it outlives its terminal, as `nohup` does.
     hangup: Option<Signal>,
 }
 
@@ -147,7 +156,7 @@ mod tests {
 
     #[tokio::test]
     async fn each_signal_counts_as_one() {
-        let signals = StopSignals::listen().unwrap();
+        let signals = StopSignals::listen(Hangup::Stops).unwrap();
         let soon = Duration::from_millis(100);
         assert!(tokio::time::timeout(soon, signals.asked()).await.is_err());
         kill_process(getpid(), Signal::INT).unwrap();

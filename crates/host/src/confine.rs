@@ -4,11 +4,23 @@
 //! order: new privileges by `exec`, all capabilities, files and outside processes (Landlock), system calls (seccomp).
 //! Nothing of it can be taken back. What cannot be enforced in full is an error. The one exception are the parts that the
 //! running kernel is too old to know: [`missing`] names them, so that a level can be told from them.
+//!
+//! That is Linux. A process on macOS is confined by the program that it executes (`sandbox-exec`), so there is no such value there.
 
 use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-pub use crate::platform::confine::{Confinement, Execution};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::FdFlags;
+
+mod execution;
+
+pub use execution::Execution;
+
+#[cfg(target_os = "linux")]
+pub use crate::platform::confine::Confinement;
 
 /// What may be done at a path and below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -41,6 +53,17 @@ pub struct FileGrant {
     pub access: Access,
     /// What a symbolic link on the way means.
     pub links: Links,
+    /// What must stand there, as [`identity`] tells it; another thing is taken as a link. `None`: whatever stands there.
+    pub identity: Option<(u64, u64)>,
+}
+
+/// What stands at a path, as the kernel tells it from others: its device, and its number there. A link is not followed.
+///
+/// # Errors
+/// When nothing does, or it cannot be looked at.
+pub fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    let found = path.symlink_metadata()?;
+    Ok((found.dev(), found.ino()))
 }
 
 /// One system call that will be refused.
@@ -127,6 +150,63 @@ pub fn missing(landlock_abi: Option<u32>) -> Vec<Missing> {
     Missing::SINCE.iter().filter(|(_, since)| has < *since).map(|(part, _)| *part).collect()
 }
 
+/// A program, open to be executed by this very descriptor and for nothing else; close-on-exec.
+///
+/// # Errors
+/// When it cannot be opened.
+pub fn open_program(path: &Path) -> io::Result<OwnedFd> {
+    #[cfg(target_os = "linux")]
+    let access = OFlags::PATH;
+    #[cfg(not(target_os = "linux"))]
+    let access = OFlags::RDONLY;
+    Ok(rustix::fs::open(path, access | OFlags::CLOEXEC, Mode::empty())?)
+}
+
+/// Where the file of this inherited descriptor is now. There, programs cannot be executed by a descriptor.
+///
+/// # Errors
+/// When there is none, or its file has no name any more.
+#[cfg(target_os = "macos")]
+pub fn path_of(number: RawFd) -> io::Result<PathBuf> {
+    use std::os::unix::ffi::OsStringExt;
+    // SAFETY: the number is borrowed for this one call, which fails where nothing is open.
+    let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
+    let path = rustix::fs::getpath(descriptor)?;
+    Ok(PathBuf::from(std::ffi::OsString::from_vec(path.into_bytes())))
+}
+
+/// Has the descriptor of this number end with the program that runs now.
+///
+/// # Errors
+/// When there is none, or it is a standard descriptor.
+pub fn close_on_execution(number: RawFd) -> io::Result<()> {
+    if number <= 2 {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a standard descriptor"));
+    }
+    // SAFETY: the number is borrowed for this one call, which fails where nothing is open.
+    let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
+    Ok(rustix::io::fcntl_setfd(descriptor, FdFlags::CLOEXEC)?)
+}
+
+/// Which parts of a confinement are made: all of them in everything that ships. A test that shows what a part is needed for
+/// leaves it out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parts {
+    /// No new privileges, no capabilities. An ordinary user can have none of the others without it.
+    pub privileges: bool,
+    /// Rules of files.
+    pub files: bool,
+    /// No signals and no abstract sockets to the outside.
+    pub scopes: bool,
+    /// The filters of system calls.
+    pub calls: bool,
+}
+
+impl Parts {
+    /// Everything.
+    pub const ALL: Self = Self { privileges: true, files: true, scopes: true, calls: true };
+}
+
 /// What could not be enforced. Nothing may be executed then.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfineError {
@@ -139,6 +219,9 @@ pub enum ConfineError {
     /// A symbolic link where none may be.
     #[error("a symbolic link leads to {}", .0.display())]
     Link(PathBuf),
+    /// Another thing stands at a path than when it was granted.
+    #[error("{} is not what it was when the server was started: stop the server, or start the daemon anew", .0.display())]
+    Replaced(PathBuf),
     /// A granted path could not be opened.
     #[error("cannot open {}: {source}", path.display())]
     Open {
@@ -161,10 +244,12 @@ pub enum ConfineError {
 }
 
 impl ConfineError {
+    #[cfg(target_os = "linux")]
     pub(crate) fn step<E: std::fmt::Display>(step: &'static str) -> impl FnOnce(E) -> Self {
         move |error| Self::Step { step, detail: error.to_string() }
     }
 
+    #[cfg(target_os = "linux")]
     pub(crate) fn open(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
         |source| Self::Open { path: path.to_path_buf(), source }
     }

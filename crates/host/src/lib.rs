@@ -13,17 +13,21 @@
 //! | [`kernel`] | what the running kernel offers for confinement |
 //! | [`confine`] | giving up for good what the agent's processes may not do |
 //! | [`spawn`], [`child`] | starting a process, and holding on to it |
+//! | [`guard`], [`cgroup`] | what a guard of a server's tree needs of the kernel |
 //! | [`tree`], [`reap`] | ending what a dead process left behind |
 //! | [`listener`], [`memfile`], [`control`] | descriptors to hand to a child |
 //! | [`socket`], [`peer`] | the private Unix socket, and who is at its other end |
 //! | [`abstract_socket`], [`terminal`] | sockets without a file and terminals, to try the confinement with |
 
+pub mod cgroup;
 pub mod child;
 pub mod confine;
 pub mod control;
 mod io_util;
 pub mod listener;
 pub mod lock;
+#[cfg(any(not(target_os = "linux"), test))]
+mod nameless;
 pub mod secret;
 pub mod secure_fs;
 pub mod sign;
@@ -38,6 +42,7 @@ mod platform {
     pub(crate) mod below;
     pub(crate) mod child_setup;
     pub(crate) mod confine;
+    pub mod guard;
     pub mod hygiene;
     pub mod kernel;
     pub mod memfile;
@@ -55,7 +60,7 @@ mod platform {
 mod platform {
     pub mod abstract_socket;
     pub(crate) mod child_setup;
-    pub(crate) mod confine;
+    pub mod guard;
     pub mod hygiene;
     pub mod kernel;
     pub mod memfile;
@@ -71,7 +76,7 @@ mod platform {
     }
 }
 
-pub use platform::{abstract_socket, hygiene, kernel, memfile, peer, reap, terminal, tree};
+pub use platform::{abstract_socket, guard, hygiene, kernel, memfile, peer, reap, terminal, tree};
 
 pub use child::{ChildProcess, ExitStatus, Signal};
 pub use secret::Secret;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::hint::black_box;
 use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use zeroize::{Zeroize, Zeroizing};
 
@@ -10,10 +11,22 @@ mod page;
 
 use page::Page;
 
+/// Secrets alive that are not on locked memory.
+static UNLOCKED: AtomicUsize = AtomicUsize::new(0);
+
+/// What keeps them there.
+pub const LOCKED_MEMORY_REMEDY: &str = "raise the limit of locked memory (ulimit -l, LimitMEMLOCK=)";
+
+/// How many secrets of this process the kernel may write to swap, because the limit of locked memory (`RLIMIT_MEMLOCK`) is used up.
+#[must_use]
+pub fn unlocked_secrets() -> usize {
+    UNLOCKED.load(Ordering::Relaxed)
+}
+
 /// A secret text. It has no `Clone`, `Display` or serialisation; share it with `Arc`.
 ///
-/// The bytes live on memory pages of their own that are locked (best effort: the limit of locked memory may be used
-/// up), left out of core files, and zeroed before they are given back.
+/// The bytes live on memory pages of their own that are locked, left out of core files, and zeroed before they are given
+/// back. Where the limit of locked memory is used up they are not locked, and [`unlocked_secrets`] counts them.
 pub struct Secret {
     storage: Storage,
 }
@@ -70,7 +83,26 @@ impl Secret {
             Ok(page) => Storage::Page(page),
             Err(_) => Storage::Heap(Zeroizing::new(text.as_bytes().into())),
         };
-        Self { storage }
+        let secret = Self { storage };
+        if !secret.is_locked() {
+            UNLOCKED.fetch_add(1, Ordering::Relaxed);
+        }
+        secret
+    }
+
+    fn is_locked(&self) -> bool {
+        match &self.storage {
+            Storage::Page(page) => page.is_locked(),
+            Storage::Heap(_) => false,
+        }
+    }
+}
+
+impl Drop for Secret {
+    fn drop(&mut self) {
+        if !self.is_locked() {
+            UNLOCKED.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 

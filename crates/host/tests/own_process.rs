@@ -84,6 +84,9 @@ fn what_belongs_to_another_user_is_refused() {
         std::fs::set_permissions(&sealed, std::fs::Permissions::from_mode(0o000)).unwrap();
         let error = secure_fs::ensure_private_dir(&sealed).unwrap_err();
         assert!(matches!(error, SecureFsError::WrongMode { found: 0, wanted: 0o700, .. }), "{error}");
+        // Sealed, it could not be removed.
+        std::fs::set_permissions(&sealed, std::fs::Permissions::from_mode(0o700)).unwrap();
+        directory.close().unwrap();
     });
 }
 
@@ -143,5 +146,20 @@ fn a_lock_ends_with_its_holder_however_that_ends() {
         let lock = FileLock::acquire_within(&path, WAIT).unwrap();
         assert_eq!(reap_orphans(&[]).unwrap(), 1);
         drop(lock);
+    });
+}
+
+#[test]
+fn a_secret_that_cannot_be_locked_is_kept_and_counted() {
+    in_own_process("a_secret_that_cannot_be_locked_is_kept_and_counted", As::Unprivileged, || {
+        let locked = host::Secret::new("first".to_owned());
+        assert_eq!(host::secret::unlocked_secrets(), 0);
+        let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
+        rustix::process::setrlimit(rustix::process::Resource::Memlock, none).unwrap();
+        let unlocked = host::Secret::new("second".to_owned());
+        assert_eq!(host::secret::unlocked_secrets(), 1);
+        assert_eq!((locked.expose(), unlocked.expose()), ("first", "second"));
+        drop(unlocked);
+        assert_eq!(host::secret::unlocked_secrets(), 0);
     });
 }

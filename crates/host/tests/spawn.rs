@@ -203,6 +203,15 @@ fn waiting_is_bounded_and_signals_reach_the_process_or_its_group() {
         child.signal_group(Signal::Kill).unwrap();
         assert_eq!(child.wait_exit(WAIT).unwrap(), Some(ExitStatus::Signal(libc::SIGKILL)));
         wait_until("the end of the group", || (!common::runs(other)).then_some(()));
+
+        // A group outlives its leader, whose number nobody keeps once it was reaped.
+        let (spec, output) = shell("sleep 60 & echo $!");
+        let child = spawner.spawn(spec).unwrap();
+        let other: i32 = output.wait_for(|text| text.ends_with('\n')).trim().parse().unwrap();
+        assert_eq!(child.wait_exit(WAIT).unwrap(), Some(ExitStatus::Code(0)));
+        assert_eq!(child.signal_group(Signal::Kill).unwrap_err().kind(), ErrorKind::NotFound);
+        let other = rustix::process::Pid::from_raw(other).unwrap();
+        rustix::process::kill_process(other, rustix::process::Signal::KILL).unwrap();
     });
 }
 
@@ -224,8 +233,10 @@ fn children_die_with_the_spawner() {
 fn children_die_with_a_killed_daemon() {
     if common::is_inner() {
         let spawner = Spawner::start().unwrap();
-        let (spec, _output) = shell("exec sleep 60");
+        let (spec, output) = shell("exec sleep 60");
         let child = spawner.spawn(spec).unwrap();
+        // A killed process removes nothing.
+        drop(output);
         println!("\nchild {}", child.pid());
         std::io::stdout().flush().unwrap();
         // Until the outer process kills this one.

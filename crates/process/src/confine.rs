@@ -1,14 +1,41 @@
 //! Handing the reviewed confinement to the kernel: what `rules` decided, in the words of `host`.
 
-use host::confine::{self as kernel, ConfineError, Confinement};
+#[cfg(target_os = "linux")]
+use std::path::Path;
+
+use host::confine as kernel;
+#[cfg(target_os = "linux")]
+use host::confine::{ConfineError, Confinement, Parts};
 use rules::confinement::{Access, CallRule, Comparison, Condition, Grant, Links, Plan, Policy};
 
 /// The confinement of the processes of one server, ready to be enforced.
 ///
 /// # Errors
 /// What of it cannot be enforced here.
+#[cfg(target_os = "linux")]
 pub fn prepare(policy: &Policy, plan: &Plan) -> Result<Confinement, ConfineError> {
-    Confinement::prepare(&file_grants(policy, plan), &denied_calls(policy))
+    prepare_with(policy, plan, None, Parts::ALL)
+}
+
+/// The same, with a program that may be executed besides, and some parts only.
+///
+/// # Errors
+/// As [`prepare`].
+#[cfg(target_os = "linux")]
+pub fn prepare_with(
+    policy: &Policy,
+    plan: &Plan,
+    program: Option<&Path>,
+    parts: Parts,
+) -> Result<Confinement, ConfineError> {
+    let program = program.map(|path| kernel::FileGrant {
+        path: path.to_path_buf(),
+        access: kernel::Access::Read,
+        links: kernel::Links::Followed,
+        identity: None,
+    });
+    let files: Vec<kernel::FileGrant> = file_grants(policy, plan).into_iter().chain(program).collect();
+    Confinement::prepare_parts(&files, &denied_calls(policy), parts)
 }
 
 /// What a server's processes may reach, for the kernel.
@@ -23,7 +50,7 @@ pub fn denied_calls(policy: &Policy) -> Vec<kernel::DeniedCall> {
     policy.calls.rules.iter().flat_map(calls_of).collect()
 }
 
-fn file_grant(grant: Grant) -> kernel::FileGrant {
+pub(crate) fn file_grant(grant: Grant) -> kernel::FileGrant {
     kernel::FileGrant {
         path: grant.path,
         access: match grant.access {
@@ -36,6 +63,7 @@ fn file_grant(grant: Grant) -> kernel::FileGrant {
             Links::Refused => kernel::Links::Refused,
             Links::Skipped => kernel::Links::Skipped,
         },
+        identity: grant.identity.map(|identity| (identity.device, identity.inode)),
     }
 }
 

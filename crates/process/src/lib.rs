@@ -2,6 +2,9 @@
 
 mod children;
 pub mod confine;
+pub mod guard;
 pub mod install;
 pub mod launch;
 pub mod own;
+#[cfg(any(target_os = "macos", test))]
+pub mod seatbelt;

@@ -66,7 +66,7 @@ pub fn inspect_executable(path: &Path) -> Result<OwnInstall, OwnError> {
     let root = bin.parent().ok_or_else(|| OwnError::NoEnvironment(executable.clone()))?;
     for file in [executable.as_path(), bin] {
         let data = fs::metadata(file).map_err(unreadable)?;
-        let trusted_owner = data.uid() == rustix::process::geteuid().as_raw() || data.uid() == 0;
+        let trusted_owner = data.uid() == host::hygiene::effective_user() || data.uid() == host::hygiene::root_uid();
         if !trusted_owner || data.mode() & 0o022 != 0 {
             return Err(OwnError::WritableByOthers(file.to_path_buf()));
         }

@@ -247,7 +247,7 @@ pub fn describe() -> Vec<CatalogEntry> {
     let entry = |operation: OperationId| CatalogEntry {
         operation_id: operation,
         summary: operation.summary(),
-        role: if operation.needs_every_role() { "owner" } else { operation.minimum_role().as_str() },
+        role: if operation.is_for_the_owner() { "owner" } else { operation.minimum_role().as_str() },
         risk: operation.risk(),
         inputs: input_fields(operation),
     };

@@ -5,15 +5,23 @@
 
 mod calls;
 mod files;
+mod further;
 mod level;
 mod plan;
+mod profile;
+#[cfg(test)]
+mod profile_tests;
+mod seatbelt;
 #[cfg(test)]
 mod tests;
 
 pub use calls::{CallPolicy, CallRule, Comparison, Condition, Errno, Test, Value};
 pub use files::{Access, FilePolicy, FileRule, Grant, Links};
+pub use further::{Further, Kept, check_further};
 pub use level::{Level, Outcome, Probe, Reached};
-pub use plan::{MAX_PLAN_BYTES, Plan, PlanFaults};
+pub use plan::{Identity, MAX_PLAN_BYTES, Plan, PlanFaults};
+pub use profile::{MAX_PROFILE_BYTES, Placed, ProfileError};
+pub use seatbelt::SeatbeltPolicy;
 
 const SECCOMP: &str = include_str!("../../../config/confinement/seccomp.json");
 const FILES: &str = include_str!("../../../config/confinement/files.json");

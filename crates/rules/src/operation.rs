@@ -164,7 +164,7 @@ impl OperationId {
     }
 
     /// Whether only a token with every role will do, which is the owner's.
-    pub fn needs_every_role(self) -> bool {
+    pub fn is_for_the_owner(self) -> bool {
         match self {
             Self::BlockAcknowledge => true,
             Self::PromptSend
@@ -184,7 +184,7 @@ impl OperationId {
     }
 
     /// Roles of which any one suffices for at least one form of the operation, unless it
-    /// [needs every role](Self::needs_every_role).
+    /// [needs every role](Self::is_for_the_owner).
     pub fn sufficient_roles(self) -> Roles {
         match self {
             Self::BlockAcknowledge => Roles::OWNER,

@@ -55,8 +55,8 @@ impl std::fmt::Display for Role {
 pub struct Roles(u8);
 
 impl Roles {
-    /// All of them: the owner's token.
-    pub const OWNER: Self = Self(7);
+    /// All of them, and what is the owner's alone: a client's token with every role is not the owner's.
+    pub const OWNER: Self = Self(15);
     /// None of them.
     pub const NONE: Self = Self(0);
 
@@ -107,14 +107,25 @@ pub fn authorize(roles: Roles, needed: Role) -> Result<(), Refusal> {
     authorize_any(roles, sufficient)
 }
 
+/// Whether these are the owner's roles.
+///
+/// # Errors
+/// `not_permitted`.
+pub fn authorize_owner(roles: Roles) -> Result<(), Refusal> {
+    if roles == Roles::OWNER {
+        return Ok(());
+    }
+    Err(Refusal::new(RefusalCode::NotPermitted, "this is for the owner's token alone"))
+}
+
 /// Whether `roles` do for this very request: accepting needs an approver, rejecting and interrupting are open to
-/// operators and approvers alike, and what only the owner may do needs every role.
+/// operators and approvers alike, and some is for the owner's token alone.
 ///
 /// # Errors
 /// `not_permitted`, naming the roles that would do.
 pub fn authorize_operation(roles: Roles, input: &OperationInput) -> Result<(), Refusal> {
-    if input.operation().needs_every_role() && roles != Roles::OWNER {
-        return Err(Refusal::new(RefusalCode::NotPermitted, "this is for the owner, whose token has every role"));
+    if input.operation().is_for_the_owner() {
+        authorize_owner(roles)?;
     }
     let sufficient = match input {
         OperationInput::ApprovalDecide { decision: Decision::Accept, .. } => Roles::of(&[Role::Approver]),
@@ -152,7 +163,7 @@ mod tests {
     use super::*;
 
     fn sets() -> impl Iterator<Item = Roles> {
-        (0..8).map(Roles)
+        (0..8).map(Roles).chain([Roles::OWNER])
     }
 
     #[test]
@@ -186,10 +197,11 @@ mod tests {
 
     #[test]
     fn sets_print_and_parse() {
-        for roles in sets().filter(|roles| *roles != Roles::NONE) {
+        for roles in sets().filter(|roles| ![Roles::NONE, Roles::OWNER].contains(roles)) {
             assert_eq!(Roles::parse(&roles.to_string()), Some(roles));
         }
         assert_eq!(Roles::OWNER.to_string(), "observer+operator+approver");
+        assert_ne!(Roles::parse("observer+operator+approver"), Some(Roles::OWNER));
         assert_eq!(Roles::NONE.to_string(), "none");
         for wrong in ["", "none", "observer+", "admin", "Observer"] {
             assert_eq!(Roles::parse(wrong), None);

@@ -14,6 +14,7 @@ use store::{ReceiptRecord, ReceiptState};
 use crate::evidence::input_text;
 use crate::operations::{Ask, read_provider};
 use crate::records::{self, OpenReceipt};
+use crate::request;
 use crate::server::{CANARY_EXPIRY_MS, VerifiedServer};
 use crate::session::{OpenDecision, Session};
 use crate::supervisor::{Claim, Supervisor};
@@ -54,11 +55,12 @@ impl Supervisor {
             fingerprint: print,
             input: request.input,
             capability_generation: request.capability_generation,
+            request_id: request::current(),
         };
         let id = ask.client_action_id.clone();
         let supervisor = self.clone();
         let session_id = request.session_id;
-        let task = tokio::spawn(async move { supervisor.perform(session_id, ask, claim).await });
+        let task = request::spawn(async move { supervisor.perform(session_id, ask, claim).await });
         let performed = match task.await {
             Ok(performed) => performed,
             Err(error) => Err(Refusal::new(RefusalCode::Internal, error.to_string())),

@@ -39,6 +39,7 @@ impl Session {
             "contract_version": self.shared().contract.version(),
             "confinement_level": server.confinement().level.as_str(),
             "confinement_missing": server.confinement().missing,
+            "confinement_notes": server.confinement().notes,
             "issued_at": clock::rfc3339(now_ms),
             "expires_at": clock::rfc3339(now_ms - oldest_ms + CANARY_EXPIRY_MS),
             "canaries": canaries,

@@ -7,7 +7,8 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 /// Milliseconds since 1970, UTC.
-pub(crate) fn now_ms() -> i64 {
+#[must_use]
+pub fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
@@ -29,7 +30,8 @@ fn forward(last_ms: i64, elapsed: Duration, wall_ms: i64) -> i64 {
 }
 
 /// RFC 3339 with milliseconds, UTC.
-pub(crate) fn rfc3339(ms: i64) -> String {
+#[must_use]
+pub fn rfc3339(ms: i64) -> String {
     OffsetDateTime::from_unix_timestamp_nanos(i128::from(ms) * 1_000_000)
         .ok()
         .and_then(|at| at.format(&Rfc3339).ok())

@@ -6,12 +6,15 @@ use std::path::PathBuf;
 
 use process::launch::{OwnedServer, ProbeTargets};
 use rules::confinement::{Level, Reached};
+use rules::guard::{Armament, Means, NotArmed};
 use rules::refusal::{Refusal, RefusalCode};
 
 use crate::shared::Shared;
 
 /// Random bytes of the name of what is made for a trial.
 const NAME_BYTES: usize = 12;
+/// Of every system but Linux.
+const NEVER_RUN: &str = "The confinement of this system was written and never run: rely on none of it.";
 
 /// What is so before a server was started.
 #[must_use]
@@ -24,13 +27,15 @@ pub(crate) async fn prove(shared: &Shared, owned: &OwnedServer) -> Reached {
     if !owned.is_confining() {
         return Reached::unproved("The agent's processes are not confined: the kernel offers no Landlock.");
     }
-    match try_it(shared, owned).await {
+    let mut reached = match try_it(shared, owned).await {
         Ok(reached) => reached,
         Err(why) => {
             tracing::warn!(why, "the confinement could not be tried");
             Reached::unproved(format!("Whether the agent's processes are confined could not be tried: {why}"))
         }
-    }
+    };
+    reached.notes.extend_from_slice(owned.confinement_notes());
+    reached
 }
 
 async fn try_it(shared: &Shared, owned: &OwnedServer) -> Result<Reached, String> {
@@ -45,6 +50,7 @@ async fn try_it(shared: &Shared, owned: &OwnedServer) -> Result<Reached, String>
     let targets = ProbeTargets {
         server_pid: owned.pid(),
         daemon_pid: std::process::id(),
+        guard_pids: owned.guard_pids(),
         state_dir: paths.state_dir.clone(),
         socket: paths.socket.clone(),
         outside_socket: outside.path.clone(),
@@ -54,10 +60,36 @@ async fn try_it(shared: &Shared, owned: &OwnedServer) -> Result<Reached, String>
     };
     let outcomes = owned.control().probe(&targets).await.map_err(|error| error.to_string())?;
     let mut reached = Reached::from_outcomes(&outcomes, host::hygiene::is_root());
+    if cfg!(not(target_os = "linux")) {
+        reached = reached.held_weak(NEVER_RUN);
+    }
     if reached.level < Level::Full {
         reached.missing.extend(owned.no_outer().map(|why| format!("There is no outer namespace: {why}.")));
+        reached.missing.extend(ended_otherwise(owned.armament()));
     }
     Ok(reached)
+}
+
+/// How a server's tree is ended, where it is not by one signal to all of it.
+fn ended_otherwise(armament: Option<Armament>) -> Option<String> {
+    let Some(Armament { means, not_armed }) = armament else {
+        return Some("No guard ends what a killed daemon leaves: the next start does.".to_owned());
+    };
+    let why = not_armed?;
+    if why == NotArmed::Root {
+        // Said of the level already.
+        return None;
+    }
+    let why = why.meaning();
+    match means {
+        Means::Scope => None,
+        Means::Cgroup => {
+            Some(format!("What a server leaves is ended by its cgroup, not by one signal to all of it: {why}."))
+        }
+        Means::Walk => {
+            Some(format!("What a server leaves is ended process by process, not by one signal to all of it: {why}."))
+        }
+    }
 }
 
 /// A named socket that is known to be there: one that is not would be refused to everybody. Removed when it is dropped.

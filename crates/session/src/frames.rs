@@ -30,6 +30,8 @@ pub(crate) enum Link {
     Connecting,
     /// Open.
     Open,
+    /// Closed, as nobody looks: it is opened again when somebody does.
+    Resting,
     /// The server will not have it: it is not opened again.
     Refused(CloseReason),
 }
@@ -92,6 +94,17 @@ impl Frames {
         let mut inner = self.inner();
         inner.link = link;
         inner.gap();
+    }
+
+    /// Ends a rest. Returns whether there was one.
+    pub(crate) fn wake(&self) -> bool {
+        let mut inner = self.inner();
+        let rested = inner.link == Link::Resting;
+        if rested {
+            inner.link = Link::Connecting;
+            inner.gap();
+        }
+        rested
     }
 
     /// Something was not heard.

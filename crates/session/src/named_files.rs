@@ -41,12 +41,13 @@ fn sha256(path: &Path) -> Option<String> {
     Some(rules::jcs::sha256_hex(&content))
 }
 
-/// Processes in the server's tree that earlier commands left: everything but tmux and the shells of its panes.
-pub(crate) fn left_processes(server_pid: u32) -> Vec<BackgroundProcess> {
-    let Ok(tree) = host::tree::descendants_of(server_pid) else { return Vec::new() };
+/// Processes below `root`, the top of the server's tree, that earlier commands left: everything but the server, tmux and the
+/// shells of its panes.
+pub(crate) fn left_processes(root: u32, server: u32) -> Vec<BackgroundProcess> {
+    let Ok(tree) = host::tree::descendants_of(root) else { return Vec::new() };
     let is_tmux = |pid: u32| tree.iter().any(|process| process.pid == pid && process.name.starts_with("tmux"));
     tree.iter()
-        .filter(|process| !process.name.starts_with("tmux") && !is_tmux(process.parent_pid))
+        .filter(|process| process.pid != server && !process.name.starts_with("tmux") && !is_tmux(process.parent_pid))
         .take(MAX_PROCESSES)
         .map(|process| BackgroundProcess { pid: process.pid, name: process.name.clone() })
         .collect()

@@ -2,10 +2,11 @@
 
 use rules::approval::{self, ApprovalBasis, Binding, Detail};
 use rules::branch::{Branch, active_branch};
-use rules::canary::{CanaryResult, all_passed};
+use rules::canary::{CanaryResult, CanaryScope, all_passed};
 use rules::log::ExecutionStatus;
 use rules::operation::OperationId;
 use rules::refusal::{Refusal, RefusalCode};
+use rules::standing::{self, Guarded, ServerStanding};
 use serde_json::{Value, json};
 
 use crate::clock;
@@ -34,6 +35,11 @@ impl State {
     /// `branch_unreadable`.
     pub(crate) fn branch(&self) -> Result<Branch<'_>, Refusal> {
         active_branch(self.mirror.events(), self.leaf.as_deref()).map_err(Refusal::from)
+    }
+
+    /// Whether it is on a server that is up, and was read there.
+    fn on_server(&self) -> bool {
+        self.info.is_some() && self.server.as_ref().is_some_and(|server| !server.is_gone())
     }
 
     /// Every canary that a step of this session needs.
@@ -79,6 +85,10 @@ impl State {
         let now_ms = u64::try_from(clock::steady_ms()).unwrap_or(0);
         let offer = self.book.offer(&basis, now_ms);
         Some(Waiting { approval_id: offer.approval_id, event_ids, expires_at_ms: offer.expires_at_ms })
+    }
+
+    fn pending_actions(&mut self, session_id: &str) -> usize {
+        self.waiting(session_id).map_or(0, |waiting| waiting.event_ids.len())
     }
 
     fn advertised(&self, waiting: Option<&Waiting>) -> Vec<OperationId> {
@@ -150,25 +160,33 @@ pub(crate) fn can_resume(status: ExecutionStatus) -> bool {
 }
 
 impl Session {
-    /// The list's line.
-    pub(crate) fn summary(&self) -> SessionSummary {
+    /// How many actions wait for a decision.
+    pub(crate) fn pending_actions(&self) -> usize {
+        self.state().pending_actions(self.id().as_str())
+    }
+
+    /// The list's line; `server` is where the workspace's server stands.
+    pub(crate) fn summary(&self, server: ServerStanding) -> SessionSummary {
         let mut state = self.state();
-        let pending_actions = state.waiting(self.id().as_str()).map_or(0, |waiting| waiting.event_ids.len());
+        let pending_actions = state.pending_actions(self.id().as_str());
+        let block = state.block();
+        let on_server = state.on_server();
         let status = if state.closed { "closed" } else { state.status.as_str() };
         SessionSummary {
             session_id: self.id().as_str().to_owned(),
             workspace: state.record.workspace.clone(),
             title: state.record.title.clone(),
+            state: standing::session(block.as_ref(), on_server, server),
             status: status.to_owned(),
             pending_actions,
-            blocked_reason: state.block(),
+            blocked_reason: block,
             created_at: clock::rfc3339(state.record.created_at_ms),
         }
     }
 
     /// Everything a client needs to decide what to do next.
-    pub(crate) fn snapshot(&self, cursor: String) -> SessionSnapshot {
-        let summary = self.summary();
+    pub(crate) fn snapshot(&self, cursor: String, server: ServerStanding) -> SessionSnapshot {
+        let summary = self.summary(server);
         let mut state = self.state();
         state.refresh_generation(self.id().as_str());
         let waiting = state.waiting(self.id().as_str());
@@ -203,7 +221,9 @@ impl Session {
             ("confinement_level", json!(state.server.as_ref().map(|server| server.confinement().level.as_str()))),
         ];
         let observed_at_ms = state.observed_at_ms;
+        let guarded = Guarded::session(state.on_server(), summary.state);
         SessionSnapshot {
+            canaries: standing::canaries(&[CanaryScope::Session], &state.canaries, &[], guarded),
             summary,
             capability_generation: state.generation,
             observed_at: clock::rfc3339(observed_at_ms),
@@ -228,10 +248,12 @@ impl Session {
     /// waits.
     pub(crate) async fn show_approval(&self, detail: Detail) -> Option<Approval> {
         let mut approval = self.approval(detail)?;
-        let server_pid = self.state().server.as_ref().map(|server| server.owned().pid());
+        let server = self.state().server.as_ref().map(|server| (server.owned().tree_pid(), server.owned().pid()));
         let now = self.named_files().await;
-        approval.background_processes = match server_pid {
-            Some(pid) => tokio::task::spawn_blocking(move || left_processes(pid)).await.unwrap_or_default(),
+        approval.background_processes = match server {
+            Some((tree, server)) => {
+                tokio::task::spawn_blocking(move || left_processes(tree, server)).await.unwrap_or_default()
+            }
             None => Vec::new(),
         };
         let mut state = self.state();
@@ -281,7 +303,7 @@ impl Session {
             confinement_level: server.confinement().level.as_str().to_owned(),
             named_files: Vec::new(),
             background_processes: Vec::new(),
-            notes: notes().into_iter().chain(server.confinement().missing.iter().cloned()).collect(),
+            notes: notes().into_iter().chain(server.confinement().said().cloned()).collect(),
         })
     }
 

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use rules::catalog::{Decision, OperationInput};
 use rules::refusal::{Refusal, RefusalCode};
+use rules::request_id::RequestId;
 use store::{ReceiptRecord, ReceiptState};
 
 use crate::clock;
@@ -33,6 +34,7 @@ pub(crate) struct Ask {
     pub(crate) fingerprint: String,
     pub(crate) input: OperationInput,
     pub(crate) capability_generation: Option<u64>,
+    pub(crate) request_id: Option<RequestId>,
 }
 
 impl Ask {
@@ -53,6 +55,7 @@ impl Ask {
             steps: Vec::new(),
             created_at_ms: now_ms,
             updated_at_ms: now_ms,
+            request_id: self.request_id.as_ref().map(|id| id.as_str().to_owned()),
         }
     }
 }

@@ -25,6 +25,7 @@ impl Supervisor {
         wait_ms: u64,
     ) -> Result<EventPage, Refusal> {
         let session = self.find(session_id)?;
+        let _waiting = session.note_waiting();
         let given = after.map(|text| Cursor::decode(session_id, text)).transpose()?;
         let mut changes = session.watch_changes();
         let deadline = tokio::time::Instant::now() + Duration::from_millis(wait_ms);

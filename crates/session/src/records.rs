@@ -276,6 +276,7 @@ pub(crate) fn view(record: &ReceiptRecord, replayed: bool) -> ReceiptView {
         result: record.result_json.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or(Value::Null),
         created_at: clock::rfc3339(record.created_at_ms),
         updated_at: clock::rfc3339(record.updated_at_ms),
+        request_id: record.request_id.clone(),
         replayed,
     }
 }

@@ -1,5 +1,8 @@
 //! One owned server: started, proved, set up. Only what passed its canaries is handed out.
 
+mod spare;
+mod spawn;
+
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,9 +10,8 @@ use std::time::{Duration, Instant};
 
 use agent_contract::{Client, Contract, EventId, ProfileName, SetupClient};
 use host::Secret;
-use process::install::Installed;
-use process::launch::{Confining, ExitReport, LaunchSpec, OwnedServer, Program, StopReport};
-use rules::canary::{CanaryId, CanaryResult, CanaryScope};
+use process::launch::{ExitReport, OwnedServer, Program, StopReport, WaitingSpare};
+use rules::canary::{CanaryResult, CanaryScope};
 use rules::confinement::Reached;
 use rules::redact::Redactor;
 use rules::refusal::{Refusal, RefusalCode};
@@ -19,6 +21,9 @@ use crate::clock;
 use crate::profile::{Provider, ReviewedProfile};
 use crate::shared::Shared;
 use crate::{confinement, profile, server_canaries, workspace};
+
+pub(crate) use spare::Spares;
+pub(crate) use spawn::managed;
 
 /// Bytes of randomness in a session key.
 const SESSION_KEY_BYTES: usize = 32;
@@ -175,30 +180,49 @@ impl FailedStart {
     }
 }
 
-/// Starts the server of a workspace, proves it, and sets its profiles up. What fails is ended.
-pub(crate) async fn start(shared: &Shared, directory: &Path) -> Result<VerifiedServer, FailedStart> {
+/// Starts the server of a workspace, from the spare if one fits, proves it, and sets its profiles up. What fails is ended.
+pub(crate) async fn start(shared: &Shared, directory: &Path, spares: &Spares) -> Result<VerifiedServer, FailedStart> {
     let unmet = |refusal| FailedStart::unmet(refusal, Vec::new());
     let findings = workspace::scan(directory).map_err(unmet)?;
-    let content = rules::canary::workspace_content(&findings, &shared.settings.approval.reviewed_content);
+    let content = rules::canary::workspace_content(&findings, &shared.reviewed_content());
     if let Some(refusal) = content.refusal() {
         return Err(FailedStart::unmet(refusal, vec![content]));
     }
-    let program = program(shared).map_err(unmet)?;
-    let installation = {
-        let program = program.clone();
-        tokio::task::spawn_blocking(move || server_canaries::installation(&program))
-            .await
-            .unwrap_or_else(|error| CanaryResult::unreadable(CanaryId::Installation, error.to_string()))
-    };
+    let program = spawn::program(shared).map_err(unmet)?;
+    if let Some(spare) = spares.take(&program).await {
+        match start_with(shared, directory, program.clone(), spare.installation, Some(spare.waiting)).await {
+            Ok(server) => {
+                spares.note_used();
+                return Ok(server);
+            }
+            // Never a reason for a session to fail: the server is started as if there had been none.
+            Err(failed) => spares.note_failed(0, failed.refusal),
+        }
+    }
+    let installation = spawn::installation(&program).await;
+    start_with(shared, directory, program, installation, None).await
+}
+
+async fn start_with(
+    shared: &Shared,
+    directory: &Path,
+    program: Program,
+    installation: CanaryResult,
+    spare: Option<WaitingSpare>,
+) -> Result<VerifiedServer, FailedStart> {
     if let Some(refusal) = installation.refusal() {
         return Err(FailedStart::unmet(refusal, vec![installation]));
     }
     let deadline = Instant::now() + Duration::from_secs(shared.settings.agent_server.start_timeout_s);
-    let session_key = Arc::new(Secret::random_hex(SESSION_KEY_BYTES).map_err(|error| unmet(no_randomness(error)))?);
+    let session_key = Secret::random_hex(SESSION_KEY_BYTES).map_err(no_randomness);
+    let session_key = Arc::new(session_key.map_err(|refusal| FailedStart::unmet(refusal, Vec::new()))?);
     let redactor = Arc::new(shared.redactor(&session_key));
-    let owned = launch(shared, directory, program, &session_key, &redactor)
-        .await
-        .map_err(|refusal| FailedStart::launched(refusal, Vec::new()))?;
+    let spec = spawn::spec(shared, directory, program, &session_key, &redactor);
+    let owned = match spare {
+        Some(spare) => process::launch::become_server(spare, spec).await,
+        None => process::launch::launch(&shared.spawner, spec).await,
+    };
+    let owned = owned.map_err(|error| FailedStart::launched(spawn::failed(&error), Vec::new()))?;
     match prove(shared, directory, &owned, &session_key, deadline).await {
         Ok(proved) => {
             let mut results = vec![installation];
@@ -254,75 +278,18 @@ async fn prove(
     let setup = SetupClient::new(shared.contract, owned.port(), Arc::clone(session_key));
     match profile::set_up(shared, &setup).await {
         Ok(profile) => {
-            tracing::info!(workspace = %directory.display(), pid = owned.pid(), "the server is proved and ready");
+            let means = owned.armament().map_or("none", |armament| armament.means.as_str());
+            tracing::info!(
+                workspace = %directory.display(),
+                pid = owned.pid(),
+                guards = ?owned.guard_pids(),
+                means,
+                "the server is proved and ready"
+            );
             Ok(Proved { client, profile, provider: Provider::new(setup), confinement, canaries })
         }
         Err(refusal) => Err(FailedStart::launched(refusal, canaries)),
     }
-}
-
-fn program(shared: &Shared) -> Result<Program, Refusal> {
-    let version = shared.contract.version();
-    if let Some(executable) = &shared.settings.agent_server.executable {
-        let own = process::own::inspect_executable(executable)
-            .map_err(|error| Refusal::new(RefusalCode::ServerNotInstalled, error.to_string()))?;
-        for (name, reviewed) in shared.contract.distributions() {
-            let found = own.distributions.get(name).map_or("none", String::as_str);
-            if found != reviewed {
-                let detail = format!("{name} is {found}, reviewed is {reviewed}; install the reviewed version");
-                return Err(Refusal::new(RefusalCode::VersionMismatch, detail));
-            }
-        }
-        return Ok(Program::Own(own));
-    }
-    managed(shared.contract, &shared.install_dir).map(Program::Managed).ok_or_else(|| {
-        let detail = format!("Agent Server {version} is not installed; run `gatepost server install`");
-        Refusal::new(RefusalCode::ServerNotInstalled, detail)
-    })
-}
-
-/// The managed install of exactly the locked requirements of this contract, if it stands.
-pub(crate) fn managed(contract: &Contract, install_dir: &Path) -> Option<Installed> {
-    process::install::find_for(&process::install::InstallRequest {
-        state_dir: install_dir.to_path_buf(),
-        version: contract.version().to_owned(),
-        requirements: contract.requirements_lock(),
-        build_requirements: contract.build_requirements_lock(),
-        python: None,
-    })
-}
-
-async fn launch(
-    shared: &Shared,
-    directory: &Path,
-    program: Program,
-    session_key: &Arc<Secret>,
-    redactor: &Arc<Redactor>,
-) -> Result<OwnedServer, Refusal> {
-    let spec = LaunchSpec {
-        program,
-        version: shared.contract.version().to_owned(),
-        startup_files: owned_files(shared.contract.startup_files()),
-        data_dir: process::launch::data_dir(&shared.settings.paths.state_dir, directory),
-        runtime_dir: Some(shared.settings.paths.runtime_dir.clone()),
-        path: shared.path.clone(),
-        session_key: Arc::clone(session_key),
-        secret_key: Arc::clone(&shared.secret_key),
-        redactor: Arc::clone(redactor),
-        start_timeout: Duration::from_secs(shared.settings.agent_server.start_timeout_s),
-        confining: shared.wrapper.clone().map(|wrapper| Confining {
-            wrapper,
-            workspace: directory.to_path_buf(),
-            owner_home: shared.home.clone(),
-        }),
-    };
-    process::launch::launch(&shared.spawner, spec)
-        .await
-        .map_err(|error| Refusal::new(RefusalCode::ServerStartFailed, error.to_string()))
-}
-
-fn owned_files(files: agent_contract::StartupFiles) -> Vec<(String, String)> {
-    files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
 }
 
 /// The server has announced itself; now it must answer.

@@ -4,6 +4,8 @@
 
 mod keeper;
 mod slot;
+mod spare;
+mod stops;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -13,9 +15,10 @@ use std::time::{Duration, Instant};
 
 use rules::lifecycle::{Limits, RestartLimits, ServerEffect, ServerEvent, ServerState, Standing, step};
 use rules::refusal::{Refusal, RefusalCode};
+use rules::standing::ServerStanding;
 use tokio::sync::watch::Sender;
 
-use crate::server::{self, FailedStart, STOP_GRACE, VerifiedServer};
+use crate::server::{self, FailedStart, STOP_GRACE, Spares, VerifiedServer};
 use crate::shared::Shared;
 use crate::view::ServerView;
 use slot::Slot;
@@ -29,8 +32,6 @@ pub(crate) const RESTART: RestartLimits = RestartLimits {
     give_up_after: 10,
     stable_ms: 30_000,
 };
-/// How often idle servers are looked for.
-const IDLE_POLL: Duration = Duration::from_secs(30);
 /// How long a start waits for a server that is being ended: its grace, the kill, the end of its tree.
 const END_WAIT: Duration = Duration::from_secs(40);
 
@@ -38,6 +39,7 @@ const END_WAIT: Duration = Duration::from_secs(40);
 pub(crate) struct Servers {
     shared: Arc<Shared>,
     slots: Mutex<Slots>,
+    spares: Spares,
     /// Counts whatever a start, or the keeper, may wait for.
     changes: Sender<u64>,
     /// Times of decisions count from here: the wall clock may be set.
@@ -79,11 +81,13 @@ enum Place {
 
 impl Servers {
     pub(crate) fn new(shared: &Arc<Shared>) -> Arc<Self> {
+        let origin = Instant::now();
         Arc::new(Self {
             shared: Arc::clone(shared),
             slots: Mutex::default(),
+            spares: Spares::new(origin, RESTART),
             changes: Sender::new(0),
-            origin: Instant::now(),
+            origin,
             origin_wall_ms: crate::clock::now_ms(),
         })
     }
@@ -154,7 +158,7 @@ impl Servers {
     }
 
     async fn start(self: &Arc<Self>, workspace: &Path) -> Result<Arc<VerifiedServer>, Refusal> {
-        let started = match server::start(&self.shared, workspace).await {
+        let started = match server::start(&self.shared, workspace, &self.spares).await {
             Ok(started) => Arc::new(started),
             Err(failed) => return Err(self.note_failed_start(workspace, failed)),
         };
@@ -317,60 +321,18 @@ impl Servers {
             .sessions()
             .iter()
             .filter(|session| session.follows(server))
-            .any(|session| session.is_busy() || session.summary().pending_actions > 0)
-    }
-
-    /// Stops servers that nobody used for the configured time. Runs until the daemon stops.
-    pub(crate) async fn stop_idle(self: Arc<Self>) {
-        let Some(limit) = self.shared.settings.agent_server.idle_stop() else { return };
-        loop {
-            tokio::time::sleep(IDLE_POLL).await;
-            let unused: Vec<Arc<VerifiedServer>> = {
-                let slots = self.slots();
-                let unused = |slot: &&Slot| slot.last_used.is_some_and(|at| at.elapsed() >= limit);
-                slots.by_workspace.values().filter(unused).filter_map(Slot::up).collect()
-            };
-            for server in unused.into_iter().filter(|server| !self.is_busy(server)) {
-                tracing::info!(workspace = %server.workspace().display(), "the idle server is stopped");
-                self.stop(&server).await;
-            }
-        }
-    }
-
-    /// Stops one server; says how many processes are left.
-    async fn stop(&self, server: &Arc<VerifiedServer>) -> usize {
-        server.note_asked_to_end();
-        self.advance(server.workspace(), ServerEvent::StopRequested);
-        server.stop().await.leftover_processes
-    }
-
-    /// Stops every server, those that are starting too, and starts none any more; says how many processes are left.
-    pub(crate) async fn stop_all(&self) -> usize {
-        let (workspaces, servers): (Vec<PathBuf>, Vec<Arc<VerifiedServer>>) = {
-            let mut slots = self.slots();
-            slots.closed = true;
-            let servers = slots.by_workspace.values().filter_map(|slot| slot.server.clone()).collect();
-            (slots.by_workspace.keys().cloned().collect(), servers)
-        };
-        servers.iter().for_each(|server| server.note_asked_to_end());
-        for workspace in &workspaces {
-            self.advance(workspace, ServerEvent::StopRequested);
-        }
-        // Together: each may take its grace.
-        let stops = futures_util::future::join_all(servers.iter().map(|server| server.stop())).await;
-        let left = stops.iter().map(|report| report.leftover_processes).sum();
-        // A start that was under way ends what it began once it sees that nobody may use it.
-        for workspace in &workspaces {
-            let start_lock = Arc::clone(&self.slots().of(workspace).start_lock);
-            drop(start_lock.lock().await);
-        }
-        left
+            .any(|session| session.is_busy() || session.pending_actions() > 0)
     }
 
     /// As status shows them.
     pub(crate) fn views(&self) -> Vec<ServerView> {
         let wall = |at_ms| crate::clock::rfc3339(self.wall_ms(at_ms));
         self.slots().by_workspace.iter().map(|(workspace, slot)| slot.view(workspace, wall)).collect()
+    }
+
+    /// Where the server of a workspace stands.
+    pub(crate) fn standing(&self, workspace: &Path) -> ServerStanding {
+        self.slots().by_workspace.get(workspace).map_or(ServerStanding::Stopped, Slot::standing)
     }
 
     /// Why no session could be taken, when every server there was fails again and again.
@@ -388,6 +350,6 @@ fn stopped() -> Refusal {
     Refusal::new(RefusalCode::ServerUnavailable, "the server was stopped while it started; try again")
 }
 
-fn jitter_permille() -> u16 {
+pub(crate) fn jitter_permille() -> u16 {
     u16::try_from(uuid::Uuid::new_v4().as_u128() % 1001).unwrap_or(0)
 }

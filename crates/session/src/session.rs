@@ -22,6 +22,7 @@ use crate::intake::Tail;
 use crate::mirror::Mirror;
 use crate::named_files::PinnedFiles;
 use crate::offer::Waiting;
+use crate::rest::Watchers;
 use crate::server::VerifiedServer;
 use crate::shared::Shared;
 use crate::tripped::Tripped;
@@ -132,6 +133,7 @@ pub(crate) struct Session {
     /// Held while the journal is written.
     pub(crate) intake: tokio::sync::Mutex<Tail>,
     frames: Arc<Frames>,
+    watchers: Arc<Watchers>,
     state: Mutex<State>,
     /// Counts changes that a waiting reader may want to see.
     changes: watch::Sender<u64>,
@@ -155,6 +157,7 @@ impl Session {
             binding: tokio::sync::Mutex::new(()),
             intake: tokio::sync::Mutex::new(Tail::new()),
             frames: Arc::new(Frames::new()),
+            watchers: Arc::new(Watchers::new()),
             state: Mutex::new(State {
                 closed: record.closed_at_ms.is_some(),
                 record,
@@ -214,6 +217,15 @@ impl Session {
 
     pub(crate) fn shared_frames(&self) -> Arc<Frames> {
         Arc::clone(&self.frames)
+    }
+
+    /// Who looks.
+    pub(crate) fn watchers(&self) -> &Watchers {
+        &self.watchers
+    }
+
+    pub(crate) fn shared_watchers(&self) -> Arc<Watchers> {
+        Arc::clone(&self.watchers)
     }
 
     /// The state, for a moment.

@@ -54,7 +54,7 @@ impl Supervisor {
         }
         let supervisor = self.clone();
         let (caller, id) = (caller.clone(), session_id.clone());
-        let task = tokio::spawn(async move { supervisor.create(&caller, &id, &workspace, request).await });
+        let task = crate::request::spawn(async move { supervisor.create(&caller, &id, &workspace, request).await });
         task.await.map_err(|error| Refusal::new(RefusalCode::Internal, error.to_string()))??;
         Ok((self.snapshot(&session_id).await?, true))
     }
@@ -141,7 +141,7 @@ impl Supervisor {
         }
         let supervisor = self.clone();
         let (caller, id) = (caller.clone(), session_id.clone());
-        let task = tokio::spawn(async move { supervisor.attach(&caller, &id, &workspace).await });
+        let task = crate::request::spawn(async move { supervisor.attach(&caller, &id, &workspace).await });
         task.await.map_err(|error| Refusal::new(RefusalCode::Internal, error.to_string()))??;
         self.snapshot(&session_id).await
     }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use agent_contract::Contract;
 use host::sign::SigningKey;
 use host::{Secret, Spawner};
+use process::launch::WrapperProgram;
 use rules::confinement::Reached;
 use rules::passage::Watch;
 use rules::redact::Redactor;
@@ -15,9 +16,11 @@ use settings::Settings;
 use crate::closed::OwedOfClosed;
 use crate::confinement::not_proved_yet;
 use crate::generations::Generations;
+use crate::known_secrets::KnownSecrets;
 use crate::records::Records;
 use crate::room::Room;
 use crate::session::Session;
+use crate::tokens::Tokens;
 
 /// Everything the controller is given at its start.
 pub struct Dependencies {
@@ -40,13 +43,30 @@ pub struct Dependencies {
     /// PATH of servers and of the agent's commands.
     pub path: std::ffi::OsString,
     /// The program that confines what servers start: gatepost itself. `None` where the kernel cannot confine it.
-    pub wrapper: Option<PathBuf>,
+    pub wrapper: Option<WrapperProgram>,
+    /// The program that guards the servers' trees: gatepost itself. `None` where none is built.
+    pub guard: Option<PathBuf>,
     /// The owner's home.
     pub home: PathBuf,
     /// Version of gatepost.
     pub version: &'static str,
     /// Who watches writes and calls: nobody, but in tests.
     pub watch: Watch,
+    /// Is told of each secret before anything can be logged that holds it.
+    pub known_secrets: Arc<KnownSecrets>,
+}
+
+impl Dependencies {
+    /// Tells the log of the secrets that live as long as the daemon.
+    pub fn tell_secrets(&self) {
+        self.known_secrets.learn(&lasting(&self.secret_key, &self.owner_token, self.model_key.as_deref()));
+    }
+}
+
+/// Those that live as long as the daemon, with their names.
+fn lasting(secret_key: &Secret, owner_token: &Secret, model_key: Option<&Secret>) -> Vec<(String, String)> {
+    let named = [("secret_key", Some(secret_key)), ("owner_token", Some(owner_token)), ("model_key", model_key)];
+    named.into_iter().filter_map(|(name, secret)| Some((name.to_owned(), secret?.expose().to_owned()))).collect()
 }
 
 /// The durable records, opened and checked.
@@ -72,17 +92,22 @@ pub(crate) struct Shared {
     pub(crate) notes: Vec<String>,
     pub(crate) secret_key: Arc<Secret>,
     pub(crate) owner_token: Arc<Secret>,
+    pub(crate) tokens: Tokens,
     pub(crate) model_key: Option<Arc<Secret>>,
     pub(crate) signing_key: Arc<SigningKey>,
     pub(crate) path: std::ffi::OsString,
-    pub(crate) wrapper: Option<PathBuf>,
+    pub(crate) wrapper: Option<WrapperProgram>,
+    pub(crate) guard: Option<PathBuf>,
     pub(crate) home: PathBuf,
     pub(crate) version: &'static str,
     pub(crate) watch: Watch,
     /// Of every session.
     pub(crate) generations: Arc<Generations>,
+    /// Digests of workspace content that does not block; the one setting that can change while the daemon runs.
+    reviewed_content: RwLock<Arc<Vec<String>>>,
     /// What the newest server's confinement came to.
     confinement: Mutex<Reached>,
+    known_secrets: Arc<KnownSecrets>,
     sessions: Mutex<BTreeMap<String, Arc<Session>>>,
     pub(crate) owed_of_closed: OwedOfClosed,
     /// Of every conversation with an operation under way, or a session.
@@ -135,6 +160,14 @@ impl Shared {
         *self.confinement.lock().unwrap_or_else(PoisonError::into_inner) = reached;
     }
 
+    pub(crate) fn reviewed_content(&self) -> Arc<Vec<String>> {
+        Arc::clone(&self.reviewed_content.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn set_reviewed_content(&self, digests: Vec<String>) {
+        *self.reviewed_content.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(digests);
+    }
+
     pub(crate) fn new(from: Dependencies, records: OpenRecords) -> Self {
         Self {
             records: Records::new(
@@ -143,6 +176,7 @@ impl Shared {
                 Room::of(&from.settings.paths.state_dir),
                 from.watch.clone(),
             ),
+            reviewed_content: RwLock::new(Arc::new(from.settings.approval.reviewed_content.clone())),
             settings: from.settings,
             install_dir: from.install_dir,
             contract: from.contract,
@@ -150,15 +184,18 @@ impl Shared {
             notes: records.notes,
             secret_key: from.secret_key,
             owner_token: from.owner_token,
+            tokens: Tokens::default(),
             model_key: from.model_key,
             signing_key: from.signing_key,
             path: from.path,
             wrapper: from.wrapper,
+            guard: from.guard,
             home: from.home,
             version: from.version,
             watch: from.watch,
             generations: Arc::new(Generations::of_start(records.start)),
             confinement: Mutex::new(not_proved_yet()),
+            known_secrets: from.known_secrets,
             sessions: Mutex::new(BTreeMap::new()),
             owed_of_closed: OwedOfClosed::default(),
             operation_locks: Mutex::new(BTreeMap::new()),
@@ -167,14 +204,14 @@ impl Shared {
 
     /// Knows every live secret; `session_key` is that of the server at hand.
     pub(crate) fn redactor(&self, session_key: &Secret) -> Redactor {
-        let mut secrets = vec![
-            ("session_key".to_owned(), session_key.expose().to_owned()),
-            ("secret_key".to_owned(), self.secret_key.expose().to_owned()),
-            ("owner_token".to_owned(), self.owner_token.expose().to_owned()),
-        ];
-        if let Some(key) = &self.model_key {
-            secrets.push(("model_key".to_owned(), key.expose().to_owned()));
-        }
+        let mut secrets = lasting(&self.secret_key, &self.owner_token, self.model_key.as_deref());
+        secrets.push(("session_key".to_owned(), session_key.expose().to_owned()));
+        self.known_secrets.learn(&secrets);
         Redactor::new(secrets)
+    }
+
+    /// Knows every secret that lives as long as the daemon.
+    pub(crate) fn redactor_without_server(&self) -> Redactor {
+        Redactor::new(lasting(&self.secret_key, &self.owner_token, self.model_key.as_deref()))
     }
 }

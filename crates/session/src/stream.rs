@@ -23,6 +23,10 @@ const BUSY_POLL: Duration = Duration::from_secs(1);
 const DEAF_POLL: Duration = Duration::from_secs(5);
 /// While nothing goes on.
 const IDLE_POLL: Duration = Duration::from_secs(60);
+/// How often it is looked whether a session that rests, or has nothing to journal, is still followed.
+const FOLLOWED_LOOK: Duration = Duration::from_secs(600);
+/// When a session could not rest, it is looked again after this at the earliest.
+const MIN_REST_LOOK: Duration = Duration::from_secs(1);
 /// First and longest wait before the stream is opened again.
 const RECONNECT_MIN: Duration = Duration::from_millis(200);
 const RECONNECT_MAX: Duration = Duration::from_secs(10);
@@ -43,14 +47,30 @@ fn following(session: &Weak<Session>, server: &Arc<VerifiedServer>) -> Option<Ar
 }
 
 async fn listen(session: Weak<Session>, server: Arc<VerifiedServer>) {
-    let Some(mut changes) = session.upgrade().map(|session| session.watch_changes()) else { return };
+    let Some((mut changes, watchers)) = session.upgrade().map(|it| (it.watch_changes(), it.shared_watchers())) else {
+        return;
+    };
     let mut wait = RECONNECT_MIN;
     loop {
         let Some(id) = following(&session, &server).map(|session| session.id().clone()) else { return };
         let opened = Instant::now();
-        let reason = match server.client().open_stream(&id).await {
+        let heard = match server.client().open_stream(&id).await {
             Ok(stream) => hear(&session, &server, stream, &mut changes).await,
-            Err(_) => CloseReason::Other(None),
+            Err(_) => Heard::End(CloseReason::Other(None)),
+        };
+        let reason = match heard {
+            Heard::End(reason) => reason,
+            Heard::Enough => {
+                tracing::debug!(session = id.as_str(), "the session rests");
+                // The stream is closed by now. What was said while it was, the last read before the rest tells.
+                if let Some(stale) = session.upgrade().map(|session| session.stale_signal()) {
+                    stale.notify_one();
+                }
+                tokio::select! {
+                    () = watchers.woken() => continue,
+                    () = server.gone() => return,
+                }
+            }
         };
         let Some(current) = following(&session, &server) else { return };
         match reason {
@@ -80,16 +100,36 @@ async fn listen(session: Weak<Session>, server: Arc<VerifiedServer>) {
     }
 }
 
-/// Hears a stream to its end, or until nobody follows it.
+/// Why a stream is heard no more.
+enum Heard {
+    /// It ended, or is not wanted any more.
+    End(CloseReason),
+    /// The session rests.
+    Enough,
+}
+
+/// Hears a stream to its end, or until nobody follows it or the session rests.
 async fn hear(
     session: &Weak<Session>,
     server: &Arc<VerifiedServer>,
     mut stream: EventStream,
     changes: &mut watch::Receiver<u64>,
-) -> CloseReason {
+) -> Heard {
+    let over = Heard::End(CloseReason::Other(None));
+    let Some(mut rests_in) = session.upgrade().map(|session| session.rests_after()) else { return over };
+    let mut look_at = tokio::time::Instant::now() + rests_in;
     loop {
         let item = tokio::select! {
             item = stream.next() => item,
+            () = tokio::time::sleep_until(look_at) => {
+                let Some(current) = following(session, server) else { return over };
+                if current.frames().link() == Link::Open && current.may_rest() && current.begin_rest() {
+                    return Heard::Enough;
+                }
+                rests_in = current.rests_after().saturating_sub(current.watchers().unwatched()).max(MIN_REST_LOOK);
+                look_at = tokio::time::Instant::now() + rests_in;
+                continue;
+            }
             () = server.gone() => StreamItem::Closed(CloseReason::Other(None)),
             // A session that was closed announces it.
             changed = changes.changed() => match changed {
@@ -99,9 +139,9 @@ async fn hear(
         };
         let frame = match item {
             StreamItem::Event(frame) => frame,
-            StreamItem::Closed(reason) => return reason,
+            StreamItem::Closed(reason) => return Heard::End(reason),
         };
-        let Some(current) = following(session, server) else { return CloseReason::Other(None) };
+        let Some(current) = following(session, server) else { return over };
         if current.frames().link() != Link::Open {
             // The first frame says that the subscription stands: a read that begins now leaves no gap to what follows.
             current.frames().set_link(Link::Open);
@@ -132,6 +172,7 @@ pub(crate) fn link_word(link: Link) -> &'static str {
     match link {
         Link::Connecting => "connecting",
         Link::Open => "open",
+        Link::Resting => "resting",
         Link::Refused(CloseReason::BadKey) => "bad_key",
         Link::Refused(CloseReason::UnknownConversation) => "unknown_conversation",
         Link::Refused(CloseReason::TooMany | CloseReason::BadFrame | CloseReason::Silent | CloseReason::Other(_)) => {
@@ -152,8 +193,7 @@ async fn journal(session: Weak<Session>, server: Arc<VerifiedServer>) {
     loop {
         tokio::select! {
             () = frames.ready() => {}
-            // Whether it is still followed.
-            () = tokio::time::sleep(IDLE_POLL) => {}
+            () = tokio::time::sleep(FOLLOWED_LOOK) => {}
             () = server.gone() => return,
         }
         let Some(current) = following(&session, &server) else { return };
@@ -177,10 +217,12 @@ async fn read_on(session: Weak<Session>, server: Arc<VerifiedServer>) {
         let Some(current) = session.upgrade().filter(|session| session.follows(&server)) else { return };
         let limit = if current.is_busy() || current.frames().is_ahead() {
             BUSY_POLL
-        } else if current.frames().link() == Link::Open {
-            IDLE_POLL
         } else {
-            DEAF_POLL
+            match current.frames().link() {
+                Link::Open => IDLE_POLL,
+                Link::Connecting | Link::Refused(_) => DEAF_POLL,
+                Link::Resting => FOLLOWED_LOOK,
+            }
         };
         let stale = current.stale_signal();
         drop(current);
@@ -197,7 +239,12 @@ async fn read_on(session: Weak<Session>, server: Arc<VerifiedServer>) {
         current.take_stale();
         let began = Instant::now();
         // A failed read is tried again at the next signal or poll; operations read for themselves.
-        if let Err(refusal) = current.pull(&server).await {
+        let read = if current.frames().link() == Link::Resting {
+            current.read_at_rest(&server).await
+        } else {
+            current.pull(&server).await
+        };
+        if let Err(refusal) = read {
             tracing::debug!(session = current.id().as_str(), %refusal, "the log could not be read");
         }
         pause = began.elapsed().clamp(DEBOUNCE, MAX_DEBOUNCE);

@@ -13,11 +13,11 @@ use rules::role::{Role, Roles, authorize};
 use crate::servers::Servers;
 use crate::session::{Returning, Session};
 use crate::shared::{Dependencies, OpenRecords, Shared};
-use crate::view::{Approval, Attestation, Caller, Readiness, ReceiptView, SessionSnapshot, SessionSummary};
+use crate::view::{Approval, Attestation, Caller, ReceiptView, SessionSnapshot, SessionSummary};
 use crate::{records, workspace};
 
 /// Name under which the owner's token acts.
-const OWNER: &str = "owner";
+const OWNER: &str = rules::token::OWNER_NAME;
 /// Receipts that wait to be closed; any more are closed by the next start.
 const MAX_UNCLOSED: usize = 1024;
 
@@ -69,10 +69,12 @@ impl Supervisor {
             }),
         };
         supervisor.end_leftovers().await;
+        supervisor.take_up_tokens().await?;
         supervisor.take_up_sessions().await?;
         supervisor.close_interrupted_receipts().await?;
         supervisor.find_returning_sessions().await?;
         tokio::spawn(Arc::clone(&servers).keep());
+        tokio::spawn(Arc::clone(&servers).keep_spare());
         tokio::spawn(servers.stop_idle());
         tokio::spawn(supervisor.clone().tend_records());
         Ok(supervisor)
@@ -116,24 +118,6 @@ impl Supervisor {
         &self.inner.shared
     }
 
-    /// Who holds this token, if anyone does.
-    #[must_use]
-    pub fn authenticate(&self, bearer: &str) -> Option<Caller> {
-        owner(&self.shared().owner_token, bearer)
-    }
-
-    /// Whether a session could be taken.
-    #[must_use]
-    pub fn readiness(&self) -> Readiness {
-        let mut reasons = Vec::new();
-        if self.is_stopping() {
-            reasons.push(Refusal::new(RefusalCode::ShuttingDown, "the daemon is stopping"));
-        }
-        reasons.extend(self.shared().records.room().trouble());
-        reasons.extend(self.inner.servers.all_crash_looping());
-        Readiness { ready: reasons.is_empty(), reasons }
-    }
-
     pub(crate) fn is_stopping(&self) -> bool {
         self.inner.stopping.load(std::sync::atomic::Ordering::Acquire)
     }
@@ -150,13 +134,17 @@ impl Supervisor {
 
     /// Every session.
     pub async fn sessions(&self) -> Vec<SessionSummary> {
-        self.shared().sessions().iter().map(|session| session.summary()).collect()
+        let line = |session: &Arc<Session>| session.summary(self.inner.servers.standing(session.workspace()));
+        self.shared().sessions().iter().map(line).collect()
     }
 
+    /// A session that somebody looks at or is about to change.
     pub(crate) fn find(&self, session_id: &str) -> Result<Arc<Session>, Refusal> {
-        self.shared().session(session_id).ok_or_else(|| {
+        let session = self.shared().session(session_id).ok_or_else(|| {
             Refusal::new(RefusalCode::SessionNotFound, format!("there is no session {session_id}; list the sessions"))
-        })
+        })?;
+        session.note_look();
+        Ok(session)
     }
 
     /// A session as it is now: put on a server when it is on none, and read when the stream told of something.
@@ -166,7 +154,7 @@ impl Supervisor {
         if unbound && !self.is_stopping() {
             let (supervisor, bound) = (self.clone(), Arc::clone(&session));
             // On a task of its own: a reader that hangs up does not stop a server half started.
-            let task = tokio::spawn(async move { supervisor.server_of(&bound).await.map(|_| ()) });
+            let task = crate::request::spawn(async move { supervisor.server_of(&bound).await.map(|_| ()) });
             let outcome = task.await.map_err(|error| Refusal::new(RefusalCode::Internal, error.to_string()))?;
             session.state().unreachable = outcome.err();
         }
@@ -181,7 +169,7 @@ impl Supervisor {
     pub async fn snapshot(&self, session_id: &str) -> Result<SessionSnapshot, Refusal> {
         let session = self.current(session_id).await?;
         let cursor = self.head_cursor(&session).await?;
-        Ok(session.snapshot(cursor))
+        Ok(session.snapshot(cursor, self.inner.servers.standing(session.workspace())))
     }
 
     /// What waits for a decision: one batch, or none.
@@ -250,10 +238,18 @@ impl Supervisor {
         session.attest()
     }
 
+    /// From here on these are the digests of workspace content that does not block. Blocked sessions follow at the next look
+    /// at them.
+    pub fn set_reviewed_content(&self, digests: Vec<String>) {
+        self.inner.shared.set_reviewed_content(digests);
+    }
+
     /// Ends everything; says how many processes are left.
     pub async fn shutdown(&self) -> usize {
         self.inner.stopping.store(true, std::sync::atomic::Ordering::Release);
-        self.inner.servers.stop_all().await
+        let left = self.inner.servers.stop_all().await;
+        self.inner.servers.ends_noted().await;
+        left
     }
 
     /// Receipts that are to be closed once that can be recorded.

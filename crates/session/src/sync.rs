@@ -213,9 +213,9 @@ impl Session {
     async fn session_canaries(&self, server: &VerifiedServer, info: &ConversationInfo) -> Vec<CanaryResult> {
         let directory = self.workspace().to_path_buf();
         let scanned = tokio::task::spawn_blocking(move || workspace::scan(&directory)).await;
-        let reviewed = &self.shared().settings.approval.reviewed_content;
+        let reviewed = self.shared().reviewed_content();
         let content = match scanned {
-            Ok(Ok(findings)) => rules::canary::workspace_content(&findings, reviewed),
+            Ok(Ok(findings)) => rules::canary::workspace_content(&findings, &reviewed),
             Ok(Err(refusal)) => CanaryResult::unreadable(CanaryId::WorkspaceContent, refusal.detail),
             Err(error) => CanaryResult::unreadable(CanaryId::WorkspaceContent, error.to_string()),
         };

@@ -1,17 +1,22 @@
 //! What the controller says of itself and of its sessions: plain data, turned into reply bodies by `api`.
 
 mod audit;
+mod spare;
+mod tokens;
 
 use std::collections::BTreeMap;
 
-use rules::canary::CanaryResult;
 use rules::catalog::OperationInput;
 use rules::operation::OperationId;
-use rules::refusal::{Refusal, RefusalCode};
+use rules::refusal::Refusal;
 use rules::role::Roles;
+use rules::standing::{CanaryReport, DaemonState, ServerStanding, SessionStanding};
 use serde_json::Value;
 
 pub use audit::{AuditEntry, AuditPage, BrokenLink, RefusedRequest, Verification};
+pub use rules::standing::Finding;
+pub use spare::SpareView;
+pub use tokens::{CreatedToken, TokenView};
 
 /// Who asks: a name for the record, and what it may do.
 #[derive(Debug, Clone)]
@@ -53,6 +58,8 @@ pub struct SessionSummary {
     pub workspace: String,
     /// Title, when one was given.
     pub title: Option<String>,
+    /// Where it stands.
+    pub state: SessionStanding,
     /// The server's execution status, as last seen.
     pub status: String,
     /// Number of pending actions that wait for a decision.
@@ -111,6 +118,8 @@ pub struct SessionSnapshot {
     pub rewind_choices: Vec<RewindChoice>,
     /// Models reviewed for `session.model.set`.
     pub model_choices: Vec<String>,
+    /// The session's own canaries.
+    pub canaries: Vec<CanaryReport>,
     /// The block that `session.block.acknowledge` would lift; one at most.
     pub acknowledge_choices: Vec<BlockChoice>,
     /// Current values: `model`, `title`, `policy`, `agent_kind`, `server_start_id`, `queued_prompts`, `event_stream`, `confinement_level`;
@@ -235,6 +244,8 @@ pub struct ReceiptView {
     pub created_at: String,
     /// RFC 3339.
     pub updated_at: String,
+    /// The request that it was first asked by: the same as in that reply's `X-Request-Id` and in the log.
+    pub request_id: Option<String>,
     /// This reply repeats an earlier one.
     pub replayed: bool,
 }
@@ -294,8 +305,8 @@ pub struct Attestation {
 pub struct Readiness {
     /// The daemon can take a session.
     pub ready: bool,
-    /// Codes and words, empty when ready.
-    pub reasons: Vec<Refusal>,
+    /// Empty when ready.
+    pub reasons: Vec<Finding>,
 }
 
 /// One owned server, as status shows it.
@@ -303,8 +314,8 @@ pub struct Readiness {
 pub struct ServerView {
     /// Resolved workspace it serves.
     pub workspace: String,
-    /// `stopped`, `starting`, `ready`, `stopping`, `failed` or `crash_looping`.
-    pub state: String,
+    /// Where it stands.
+    pub state: ServerStanding,
     /// Version proved by the canary.
     pub version: Option<String>,
     /// Random for each start.
@@ -314,7 +325,7 @@ pub struct ServerView {
     /// Process id of the server, for people.
     pub pid: Option<u32>,
     /// Installation and server canaries of this server.
-    pub canaries: Vec<CanaryResult>,
+    pub canaries: Vec<CanaryReport>,
     /// Why it is not ready.
     pub reason: Option<Refusal>,
     /// How often it failed in a row; a server that stays ready begins a new row.
@@ -327,8 +338,8 @@ pub struct ServerView {
 /// One look at everything.
 #[derive(Debug, Clone)]
 pub struct StatusView {
-    /// `ready`, `degraded`, `blocked` or `starting`.
-    pub state: String,
+    /// The whole in one word.
+    pub state: DaemonState,
     /// Version of gatepost.
     pub gatepost_version: String,
     /// Process id of the daemon.
@@ -339,27 +350,20 @@ pub struct StatusView {
     pub installed: Option<String>,
     /// Servers by workspace.
     pub servers: Vec<ServerView>,
+    /// The spare; `None` when none is asked for.
+    pub spare: Option<SpareView>,
     /// Sessions.
     pub sessions: Vec<SessionSummary>,
     /// `weak` until confinement is proved.
     pub confinement_level: String,
     /// What the level lacks, in words.
     pub confinement_missing: Vec<String>,
+    /// What else is to be known of what the agent's processes may reach.
+    pub confinement_notes: Vec<String>,
     /// What is wrong, each with its remedy.
     pub findings: Vec<Finding>,
     /// What happened at the start that a person should know, and that needs no remedy.
     pub notes: Vec<String>,
-}
-
-/// Something wrong and what to do.
-#[derive(Debug, Clone)]
-pub struct Finding {
-    /// Stable code.
-    pub code: RefusalCode,
-    /// What was seen.
-    pub detail: String,
-    /// What mends it.
-    pub remedy: String,
 }
 
 /// A set-up action that the probe offers.
@@ -379,7 +383,7 @@ pub struct ProbeView {
     /// Whether a session could be started now.
     pub available: bool,
     /// Why not.
-    pub reasons: Vec<Refusal>,
+    pub reasons: Vec<Finding>,
     /// What can be done about it.
     pub setup_actions: Vec<SetupAction>,
 }

@@ -10,7 +10,7 @@ use crate::nearest::nearest;
 use crate::report::Report;
 
 /// Every section and key there is.
-const KNOWN: [(&str, &[&str]); 6] = [
+const KNOWN: [(&str, &[&str]); 7] = [
     (
         "agent_server",
         &[
@@ -24,12 +24,16 @@ const KNOWN: [(&str, &[&str]); 6] = [
             "probe_interval_s",
         ],
     ),
-    ("workspaces", &["roots"]),
+    ("workspaces", &["roots", "git_dirs"]),
     ("model", &["name", "base_url", "api_key", "choices", "tools", "profile_id"]),
     ("approval", &["expires_min", "reviewed_content"]),
-    ("confinement", &["level"]),
-    ("events", &["retention_days"]),
+    ("confinement", &["level", "read", "write"]),
+    ("events", &["retention_days", "rest_after_s", "rest_read_s"]),
+    ("log", &["format", "level"]),
 ];
+
+/// Longest unknown name that is repeated, in characters.
+const MAX_SHOWN_CHARS: usize = 32;
 
 /// A value and where it stands.
 pub(crate) type Value<'a> = Spanned<DeValue<'a>>;
@@ -57,7 +61,7 @@ pub(crate) fn sections<'a>(file: &'a DeTable<'a>, report: &mut Report<'_>) -> Se
     for (key, value) in file {
         let written: &str = key.get_ref();
         let Some((name, keys)) = KNOWN.iter().find(|(name, _)| *name == written) else {
-            report.add(quoted(written), Some(key.span()), unknown_section(written));
+            report.add(shown(written), Some(key.span()), unknown_section(written));
             continue;
         };
         let Some(table) = value.get_ref().as_table() else {
@@ -84,7 +88,7 @@ fn known_values<'a>(
                 values.insert(*known, value);
             }
             None => {
-                let path = format!("{section}.{}", quoted(written));
+                let path = format!("{section}.{}", shown(written));
                 report.add(path, Some(key.span()), unknown_key(written, keys));
             }
         }
@@ -113,11 +117,12 @@ fn unknown_key(written: &str, keys: &[&'static str]) -> String {
     }
 }
 
-/// A name as written, bounded and with nothing that moves the cursor.
-fn quoted(written: &str) -> String {
-    let plain = !written.is_empty() && written.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
-    let short: String = written.chars().take(64).collect();
-    if plain { short } else { format!("{short:?}") }
+/// A name as written where it can be a slip of the hand: no name that there is has a digit or is longer. Anything else may be
+/// a secret that went to the wrong place; its line and column tell which is meant.
+fn shown(written: &str) -> &str {
+    let is_name = (1..=MAX_SHOWN_CHARS).contains(&written.len())
+        && written.bytes().all(|byte| byte.is_ascii_alphabetic() || b"_-".contains(&byte));
+    if is_name { written } else { "…" }
 }
 
 impl<'a> Section<'a> {

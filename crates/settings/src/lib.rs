@@ -8,6 +8,7 @@
 
 mod document;
 mod error;
+mod granted;
 mod load;
 mod model;
 mod nearest;
@@ -21,4 +22,4 @@ pub use load::{MAX_CONFIG_BYTES, Settings};
 pub use model::{ApiKey, DEFAULT_TOOLS, MAX_MODEL_KEY_BYTES, Model, ModelSource, SUB_AGENT_TOOLS};
 pub use paths::{Paths, Sources};
 pub use report::Mistake;
-pub use sections::{AgentServer, Approval, Confinement, DEFAULT_VERSION, Events, Root, Workspaces};
+pub use sections::{AgentServer, Approval, Confinement, DEFAULT_VERSION, Events, Log, LogFormat, Root, Workspaces};

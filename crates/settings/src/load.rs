@@ -12,7 +12,7 @@ use crate::error::SettingsError;
 use crate::model::{ApiKey, MAX_MODEL_KEY_BYTES, Model, ModelSource};
 use crate::paths::{Paths, Sources};
 use crate::report::{Mistake, Report};
-use crate::sections::{AgentServer, Approval, Confinement, Events, Workspaces};
+use crate::sections::{AgentServer, Approval, Confinement, Events, Log, Workspaces};
 
 /// Largest configuration file, in bytes.
 pub const MAX_CONFIG_BYTES: u64 = 256 * 1024;
@@ -28,10 +28,12 @@ pub struct Settings {
     pub model: Option<Model>,
     /// How a pending action is asked for.
     pub approval: Approval,
-    /// The least confinement that is accepted.
+    /// The least confinement that is accepted, and what is granted beyond the workspace.
     pub confinement: Confinement,
     /// How long events are kept.
     pub events: Events,
+    /// What is logged, and how.
+    pub log: Log,
     /// Where everything is kept.
     pub paths: Paths,
     /// Whether a configuration file was there to read; without one all is default.
@@ -100,11 +102,12 @@ fn read(text: &str, paths: Paths, home: &Path) -> Result<Settings, Vec<Mistake>>
     let mut sections = document::sections(file.get_ref(), &mut report);
     let settings = Settings {
         agent_server: AgentServer::read(&sections.take("agent_server"), &mut report, home),
-        workspaces: Workspaces::read(&sections.take("workspaces"), &mut report, home),
+        workspaces: Workspaces::read(&sections.take("workspaces"), &mut report, home, &paths),
         model: Model::read(&sections.take("model"), &mut report, home),
         approval: Approval::read(&sections.take("approval"), &mut report),
-        confinement: Confinement::read(&sections.take("confinement"), &mut report),
+        confinement: Confinement::read(&sections.take("confinement"), &mut report, home, &paths),
         events: Events::read(&sections.take("events"), &mut report),
+        log: Log::read(&sections.take("log"), &mut report),
         paths,
         from_file: false,
         credentials_directory: None,

@@ -87,6 +87,12 @@ impl Paths {
             runtime_dir,
         })
     }
+
+    /// What is gatepost's own: whoever reads it has keys, and whoever writes it decides.
+    #[must_use]
+    pub fn own(&self) -> [&Path; 4] {
+        [&self.config_dir, &self.config_file, &self.state_dir, &self.runtime_dir]
+    }
 }
 
 #[cfg(target_os = "macos")]

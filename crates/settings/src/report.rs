@@ -10,14 +10,18 @@ pub struct Mistake {
     pub key: String,
     /// Line, from 1; `None` when it is something that is missing from the file as a whole.
     pub line: Option<usize>,
+    /// Column in that line, in characters from 1.
+    pub column: Option<usize>,
     /// What is wrong and what would be right, without the value.
     pub problem: String,
 }
 
 impl fmt::Display for Mistake {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(line) = self.line {
-            write!(formatter, "line {line}: ")?;
+        match (self.line, self.column) {
+            (Some(line), Some(column)) => write!(formatter, "line {line}, column {column}: ")?,
+            (Some(line), None) => write!(formatter, "line {line}: ")?,
+            (None, Some(_) | None) => {}
         }
         if !self.key.is_empty() {
             write!(formatter, "{}: ", self.key)?;
@@ -38,8 +42,8 @@ impl<'a> Report<'a> {
     }
 
     pub(crate) fn add(&mut self, key: impl Into<String>, span: Option<Range<usize>>, problem: impl Into<String>) {
-        let line = span.map(|span| self.line_of(span.start));
-        self.mistakes.push(Mistake { key: key.into(), line, problem: problem.into() });
+        let (line, column) = span.map(|span| self.place_of(span.start)).unzip();
+        self.mistakes.push(Mistake { key: key.into(), line, column, problem: problem.into() });
     }
 
     /// The mistakes in the order of the file; those without a line last.
@@ -48,7 +52,11 @@ impl<'a> Report<'a> {
         self.mistakes
     }
 
-    fn line_of(&self, offset: usize) -> usize {
-        self.text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1
+    /// Line and column of a byte.
+    fn place_of(&self, offset: usize) -> (usize, usize) {
+        let before = &self.text.as_bytes()[..offset.min(self.text.len())];
+        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let begin = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
+        (line, String::from_utf8_lossy(&before[begin..]).chars().count() + 1)
     }
 }

@@ -3,10 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rules::confinement::Level;
+use rules::confinement::{Further, Level};
 use rules::refusal::{Refusal, RefusalCode};
 
 use crate::document::Section;
+use crate::granted::{self, MAX_GRANTED};
+use crate::paths::Paths;
 use crate::report::Report;
 use crate::text;
 
@@ -24,7 +26,7 @@ pub struct AgentServer {
     pub python: Option<PathBuf>,
     /// Seconds a server may take until it answers, 1 to 600.
     pub start_timeout_s: u64,
-    /// Keep one server imported and waiting.
+    /// Keep one process imported and waiting, which becomes the next server that is needed.
     pub standby: bool,
     /// Most servers at a time, 1 to 16.
     pub max_servers: usize,
@@ -61,6 +63,8 @@ impl AgentServer {
 pub struct Workspaces {
     /// Absolute paths as configured, `~` replaced, links not followed. Empty: nowhere.
     pub roots: Vec<PathBuf>,
+    /// Git directories outside workspaces that those which belong to their repository may use; resolved.
+    pub git_dirs: Vec<PathBuf>,
 }
 
 /// A workspace root as it is found now.
@@ -73,9 +77,13 @@ pub struct Root {
 }
 
 impl Workspaces {
-    pub(crate) fn read(section: &Section<'_>, report: &mut Report<'_>, home: &Path) -> Self {
+    pub(crate) fn read(section: &Section<'_>, report: &mut Report<'_>, home: &Path, paths: &Paths) -> Self {
         let roots = section.texts(report, "roots", 64, |path| text::path(path, home));
-        Self { roots: roots.unwrap_or_else(|| vec![home.join("src")]) }
+        let git_dir = |text: &str| granted::directory(text, home, paths, Further::Write);
+        Self {
+            roots: roots.unwrap_or_else(|| vec![home.join("src")]),
+            git_dirs: section.texts(report, "git_dirs", MAX_GRANTED, git_dir).unwrap_or_default(),
+        }
     }
 
     /// Looks at every root now. One that is missing is a finding, and lets no workspace in.
@@ -117,11 +125,15 @@ impl Approval {
     }
 }
 
-/// `[confinement]`: the least that is accepted.
+/// `[confinement]`: the least that is accepted, and what is granted beyond the workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Confinement {
     /// Least accepted level: what is proved is compared with it, and less is refused.
     pub level: Level,
+    /// Further directories that the agent's processes may read; resolved.
+    pub read: Vec<PathBuf>,
+    /// Further directories that they may write; resolved.
+    pub write: Vec<PathBuf>,
 }
 
 fn parse_level(word: &str) -> Result<Level, String> {
@@ -130,20 +142,65 @@ fn parse_level(word: &str) -> Result<Level, String> {
 }
 
 impl Confinement {
-    pub(crate) fn read(section: &Section<'_>, report: &mut Report<'_>) -> Self {
-        Self { level: section.text(report, "level", parse_level).unwrap_or(Level::Full) }
+    pub(crate) fn read(section: &Section<'_>, report: &mut Report<'_>, home: &Path, paths: &Paths) -> Self {
+        let mut further = |key, way| {
+            let directory = |text: &str| granted::directory(text, home, paths, way);
+            section.texts(report, key, MAX_GRANTED, directory).unwrap_or_default()
+        };
+        let (read, write) = (further("read", Further::Read), further("write", Further::Write));
+        Self { level: section.text(report, "level", parse_level).unwrap_or(Level::Full), read, write }
     }
 }
 
-/// `[events]`: how long events are kept.
+/// `[log]`: what is logged, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Log {
+    /// How a line is written.
+    pub format: LogFormat,
+    /// A level, levels by target, or both, separated by commas.
+    pub level: String,
+}
+
+/// How a line of the log is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people; fields for the journal, where standard error is its.
+    Text,
+    /// An object a line.
+    Json,
+}
+
+impl Log {
+    pub(crate) fn read(section: &Section<'_>, report: &mut Report<'_>) -> Self {
+        let format = |word: &str| match word {
+            "text" => Ok(LogFormat::Text),
+            "json" => Ok(LogFormat::Json),
+            _ => Err("\"text\" or \"json\"".to_owned()),
+        };
+        Self {
+            format: section.text(report, "format", format).unwrap_or(LogFormat::Text),
+            level: section.text(report, "level", text::log_levels).unwrap_or_else(|| "info".to_owned()),
+        }
+    }
+}
+
+/// `[events]`: how long events are kept, and how they are followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Events {
     /// Days an event can be read, 1 to 3650.
     pub retention_days: u64,
+    /// Seconds after which a quiet session that nobody looks at rests, 1 to 86400.
+    pub rest_after_s: u64,
+    /// Seconds between two reads of a session at rest, 1 to 600.
+    pub rest_read_s: u64,
 }
 
 impl Events {
     pub(crate) fn read(section: &Section<'_>, report: &mut Report<'_>) -> Self {
-        Self { retention_days: section.number(report, "retention_days", 1..=3650, 30) }
+        Self {
+            retention_days: section.number(report, "retention_days", 1..=3650, 30),
+            rest_after_s: section.number(report, "rest_after_s", 1..=86_400, 60),
+            rest_read_s: section.number(report, "rest_read_s", 1..=600, 60),
+        }
     }
 }

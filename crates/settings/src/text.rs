@@ -78,6 +78,22 @@ pub(crate) fn digest(text: &str) -> Result<String, String> {
     }
 }
 
+/// What is logged: a level, or levels by target.
+pub(crate) fn log_levels(text: &str) -> Result<String, String> {
+    let is_level = |word: &str| ["off", "error", "warn", "info", "debug", "trace"].contains(&word);
+    let is_target =
+        |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_:".contains(&byte));
+    let is_one = |part: &str| match part.split_once('=') {
+        Some((target, level)) => is_target(target) && is_level(level),
+        None => is_level(part),
+    };
+    if text.len() <= 1024 && text.split(',').all(is_one) {
+        Ok(text.to_owned())
+    } else {
+        Err("off, error, warn, info, debug or trace, alone or by target, such as \"info,session=debug\"".to_owned())
+    }
+}
+
 /// A name of a service credential: a file's name.
 pub(crate) fn credential_name(text: &str) -> Result<String, String> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);

@@ -134,7 +134,7 @@ impl std::fmt::Display for Broken {
 pub struct Verdict {
     /// Links that were walked and hold.
     pub links: u64,
-    /// Receipts, sessions and accepts that were compared with their links and hold.
+    /// Receipts, sessions, accepts and tokens that were compared with their links and hold.
     pub rows: u64,
     /// The first thing that is wrong; `None` when nothing is.
     pub broken: Option<Broken>,

@@ -1,4 +1,4 @@
-//! The ledger: what was asked and done, the sessions, the accepts that were sent.
+//! The ledger: what was asked and done, the sessions, the accepts that were sent, the tokens by their digests.
 
 mod accepts;
 mod chain;
@@ -7,6 +7,7 @@ mod offline;
 mod receipts;
 mod sessions;
 mod starts;
+mod tokens;
 mod verify;
 
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ use crate::aside;
 use crate::audit::{AuditPage, Notary, RefusedRequest, Verdict};
 use crate::error::StoreError;
 use crate::file::{self, Check, Opening};
-use crate::record::{AcceptRecord, AcceptState, ReceiptRecord, SessionRecord};
+use crate::record::{AcceptRecord, AcceptState, ReceiptRecord, SessionRecord, TokenRecord};
 use crate::worker::Worker;
 use verify::{Step, Walk};
 
@@ -238,6 +239,31 @@ impl Ledger {
         self.worker.read(move |connection| accepts::of_session(connection, &id))
     }
 
+    /// Stores a new token.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`] when its name is taken; and those of [`Self::put_session`].
+    pub fn insert_token(&self, record: TokenRecord) -> Result<(), StoreError> {
+        self.write(move |connection, notary| tokens::insert(connection, notary, &record))
+    }
+
+    /// Marks a token revoked; one that is revoked already is left as it is.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`], and those of [`Self::put_session`] without `Conflict`.
+    pub fn revoke_token(&self, name: &str, revoked_at_ms: i64) -> Result<(), StoreError> {
+        let name = name.to_owned();
+        self.write(move |connection, notary| tokens::revoke(connection, notary, &name, revoked_at_ms))
+    }
+
+    /// Every token, revoked ones too, in the order they were made.
+    ///
+    /// # Errors
+    /// As [`Self::receipt`].
+    pub fn tokens(&self) -> Result<Vec<TokenRecord>, StoreError> {
+        self.worker.read(tokens::all)
+    }
+
     /// Enters a request that was refused before it had a receipt. Its key is not used by that.
     ///
     /// # Errors
@@ -260,7 +286,7 @@ impl Ledger {
     /// # Errors
     /// As [`Self::receipt`]. A broken chain is a verdict.
     pub fn verify(&self) -> Result<Verdict, StoreError> {
-        let mut walk = Walk::new();
+        let mut walk = self.worker.read(Walk::of)?;
         loop {
             let notary = Arc::clone(&self.notary);
             match self.worker.read(move |connection| walk.step(connection, &*notary))? {
@@ -281,3 +307,6 @@ mod tests;
 
 #[cfg(test)]
 mod chain_tests;
+
+#[cfg(test)]
+mod token_tests;

@@ -1,6 +1,6 @@
 //! What must outlive the daemon, in two SQLite files of one private directory.
 //!
-//! - The **ledger** ([`Ledger`]): receipts with their steps, sessions, sent accepts, and a signed chain with a link for
+//! - The **ledger** ([`Ledger`]): receipts with their steps, sessions, sent accepts, digests of tokens, and a signed chain with a link for
 //!   each change of them and each refusal. Every write is on the disk (full
 //!   synchronous) before its method returns.
 //! - The **journal** ([`Journal`]): the events of each session, numbered without a gap within an epoch. Writes survive a
@@ -39,5 +39,6 @@ pub use journal::{Journal, MAX_PAGE_BYTES, MAX_PAGE_EVENTS};
 pub use ledger::{Ledger, MAX_AUDIT_LINKS, OfflineLedger};
 pub use record::{
     AcceptRecord, AcceptState, ReceiptRecord, ReceiptState, SessionOrigin, SessionRecord, StepRecord, StepState,
+    TokenRecord,
 };
 pub use room::check_room;

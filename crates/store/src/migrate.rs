@@ -9,6 +9,8 @@ pub(crate) const LEDGER: &[&str] = &[
     include_str!("migrations/ledger_0001.sql"),
     include_str!("migrations/ledger_0002.sql"),
     include_str!("migrations/ledger_0003.sql"),
+    include_str!("migrations/ledger_0004.sql"),
+    include_str!("migrations/ledger_0005.sql"),
 ];
 
 /// The journal's migrations, in order; one that was released is never edited.

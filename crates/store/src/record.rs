@@ -159,6 +159,8 @@ pub struct ReceiptRecord {
     pub created_at_ms: i64,
     /// Milliseconds since 1970, UTC.
     pub updated_at_ms: i64,
+    /// The request that it was made for; `None` in records of before there were ids.
+    pub request_id: Option<String>,
 }
 
 /// A session that gatepost knows.
@@ -184,6 +186,21 @@ pub struct SessionRecord {
     pub changed_by: String,
     /// When it was made; milliseconds since 1970, UTC.
     pub changed_at_ms: i64,
+}
+
+/// A client's token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenRecord {
+    /// Its name, which no other token ever gets.
+    pub name: String,
+    /// SHA-256 of the token, 64 lower-case hexadecimal digits. The token itself is nowhere.
+    pub token_sha256: String,
+    /// Names of its roles joined by `+`.
+    pub roles: String,
+    /// Milliseconds since 1970, UTC.
+    pub created_at_ms: i64,
+    /// Milliseconds since 1970, UTC; `None` while it is good.
+    pub revoked_at_ms: Option<i64>,
 }
 
 /// The accept of one action, recorded before it was sent.

@@ -29,6 +29,7 @@ pub(crate) fn receipt(id: &str) -> ReceiptRecord {
         steps: vec![StepRecord { name: "send_message".into(), state: StepState::Intent, code: None, detail: None }],
         created_at_ms: 1,
         updated_at_ms: 1,
+        request_id: Some("request-1".into()),
     }
 }
 

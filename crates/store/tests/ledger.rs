@@ -40,6 +40,7 @@ fn receipt(id: &str) -> ReceiptRecord {
         steps: Vec::new(),
         created_at_ms: 1_700_000_000_000,
         updated_at_ms: 1_700_000_000_000,
+        request_id: Some("request-1".into()),
     }
 }
 

@@ -1,34 +1,45 @@
-//! How a tool of the kit says what it found.
+//! How a tool of the kit is run, and how it says what it found.
 
 use crate::failure::Outcome;
 use serde_json::Value;
 use std::process::ExitCode;
 
 /// What a tool found.
-#[derive(Debug, Clone)]
-pub struct Verdict {
-    /// For programs.
-    pub json: Value,
-    /// For people.
-    pub text: String,
+pub trait Findings {
     /// Whether everything was as it must be.
-    pub is_sound: bool,
+    fn is_sound(&self) -> bool;
+
+    /// For programs: one object.
+    fn json(&self) -> Value;
+
+    /// For people.
+    fn text(&self) -> String;
 }
 
-/// Prints what was found, and answers 0 when it is sound, 1 when it is not, 2 when the run could not be made.
+/// Plays what was asked for on the command line, with whether an object is wanted, and prints what was found. Answers 0
+/// when it is sound, 1 when it is not, 2 when nothing understandable was asked for or the run could not be made.
 #[must_use]
-pub fn tell(tool: &str, json: bool, found: Outcome<Verdict>) -> ExitCode {
-    let verdict = match found {
-        Ok(verdict) => verdict,
+pub fn run_tool<O, F: Findings>(
+    tool: &str,
+    usage: &str,
+    asked: Option<(O, bool)>,
+    play: impl FnOnce(&O, &(dyn Fn(&str) + Sync)) -> Outcome<F>,
+) -> ExitCode {
+    let Some((options, json)) = asked else {
+        eprintln!("usage: {usage}");
+        return ExitCode::from(2);
+    };
+    let found = match play(&options, &|line| eprintln!("{line}")) {
+        Ok(found) => found,
         Err(why) => {
             eprintln!("{tool}: {why}");
             return ExitCode::from(2);
         }
     };
     if json {
-        println!("{}", verdict.json);
+        println!("{}", found.json());
     } else {
-        print!("{}", verdict.text);
+        print!("{}", found.text());
     }
-    if verdict.is_sound { ExitCode::SUCCESS } else { ExitCode::from(1) }
+    if found.is_sound() { ExitCode::SUCCESS } else { ExitCode::from(1) }
 }

@@ -307,7 +307,7 @@ impl Launched {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let (own, theirs) = UnixStream::pair().unwrap();
-        own.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+        own.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         let config = directory.join("config.json");
         let path = directory.join("conversations");
         std::fs::write(&config, json!({"session_api_keys": [KEY], "conversations_path": path}).to_string()).unwrap();

@@ -2,7 +2,7 @@
 
 use super::stage::Stage;
 use std::process::Stdio;
-use testkit::daemon::{Home, Spoken};
+use testkit::daemon::{Home, Setup, Spoken};
 
 include!("../../../crates/cli/tests/malformed_table.rs");
 
@@ -40,6 +40,41 @@ fn each_malformed_command_line_exits_2_and_nothing_comes_of_it() {
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), MALFORMED.len(), wrong.join("\n"));
     stage.nothing_came_of_it(&before);
     stage.finish();
+}
+
+/// Of the commands that need no daemon; those that do are the client's.
+#[test]
+fn what_cannot_be_printed_is_a_failure_and_a_reader_who_left_is_none() {
+    let home = Home::new(Setup::without_server()).unwrap();
+    let ended = |words: &[&str], json: bool, stdout: Stdio| {
+        let mut command = home.command();
+        command.arg("--state-dir").arg(home.state()).args(json.then_some("--json")).args(words);
+        let output = command.stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped()).spawn().unwrap();
+        let output = output.wait_with_output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let full = || Stdio::from(std::fs::File::options().write(true).open("/dev/full").unwrap());
+    // Nobody is at its other end.
+    let left = || Stdio::from(std::io::pipe().unwrap().1);
+    for words in [
+        &["man"][..],
+        &["completions", "bash"],
+        &["service", "print", "--systemd"],
+        &["server", "list"],
+        &["--version"],
+        &["prompt", "--help"],
+    ] {
+        for json in [false, true] {
+            let (code, told) = ended(words, json, full());
+            assert_eq!((code, told.matches("output_failed").count()), (Some(1), 1), "{words:?} {json}: {told}");
+            assert_eq!(ended(words, json, left()), (Some(0), String::new()), "{words:?} {json}");
+        }
+    }
+    // A failure stays the one it is.
+    let (code, told) = ended(&["server", "verify"], true, full());
+    assert!(code == Some(1) && told.contains("output_failed"), "{told}");
+    let (code, told) = ended(&["ledger", "set-aside"], true, full());
+    assert!(code == Some(3) && told.contains("output_failed"), "{code:?} {told}");
 }
 
 /// The words are well-formed, and the daemon refuses what they ask for.

@@ -1,11 +1,14 @@
 //! Who may not speak at all.
 
 use super::stage::Stage;
+use api_types::ReceiptState;
+use gatepost_tests::Faked;
 use std::fs::{self, Permissions};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 use testkit::daemon::UNPRIVILEGED_USER;
+use testkit::fake_server::Plan;
 
 /// Another user gets not a byte, not even with the owner's token, and not even when every file mode lets it in.
 #[test]
@@ -57,4 +60,73 @@ fn a_wrong_token_reads_and_does_nothing() {
     }
     stage.nothing_came_of_it(&before);
     stage.finish();
+}
+
+/// Connections from each side.
+const ROUNDS: usize = 400;
+
+/// Below an approved command: processes in every way (directly, below a parent that is gone, in a session of their own), half
+/// of which do not wait for an answer. Says how many asked, and how many were answered a byte.
+const SWARM: &str = r#"
+import os, socket, sys
+path, rounds = sys.argv[1], int(sys.argv[2])
+read, write = os.pipe()
+def ask(waits):
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(path)
+        os.write(write, b"a")
+        try:
+            connection.sendall(b"GET /v1/healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            if waits and connection.recv(1):
+                os.write(write, b"!")
+        except ConnectionError:
+            pass
+for round in range(rounds):
+    if not os.fork():
+        if round // 2 % 2:
+            if os.fork():
+                os._exit(0)
+            os.setsid()
+        ask(round % 2)
+        os._exit(0)
+    if round % 8 == 7:
+        for _ in range(8):
+            os.wait()
+os.close(write)
+said = b"".join(iter(lambda: os.read(read, 4096), b""))
+print("asked", said.count(b"a"), "answered", said.count(b"!"))
+"#;
+
+/// Processes of an approved command and others knock at once: none of the former is answered, each of the latter is. Nor does
+/// the command line help a command.
+#[test]
+fn of_many_that_knock_at_once_descendants_alone_are_refused() {
+    let faked = Faked::new(Plan::default());
+    let scene = faked.scene();
+    let (session, socket) = (scene.session(), scene.home().socket());
+    let program = scene.workspace().join("swarm.py");
+    fs::write(&program, SWARM).unwrap();
+    let command = format!("run: python3 {} {} {ROUNDS}", program.display(), socket.display());
+    let approval = session.propose(&command);
+    let before = scene.status().refused_peers.count;
+    let reply = session.accept_as(&approval.approval_id, "swarm");
+    assert!(reply.status < 300, "{}", reply.text);
+    for _ in 0..ROUNDS {
+        assert_eq!(scene.client().get("/v1/healthz").unwrap().status, 200);
+    }
+    assert_eq!(session.wait_final("swarm").state, ReceiptState::Applied);
+    session.wait_quiet();
+    let results = serde_json::Value::from(session.results_of(&approval.actions[0].event_id)).to_string();
+    assert!(results.contains(&format!("asked {ROUNDS} answered 0")), "{results}");
+    let refused = scene.status().refused_peers;
+    assert_eq!(refused.count - before, ROUNDS as u64);
+    assert!(refused.last_code.is_some());
+
+    let (binary, state) = (testkit::daemon::gatepost_binary().unwrap(), scene.home().state());
+    let command = format!("run: {} status --json --state-dir {}; echo exit $?", binary.display(), state.display());
+    let approval = session.propose(&command);
+    session.approve_to_end(&approval);
+    let results = serde_json::Value::from(session.results_of(&approval.actions[0].event_id)).to_string();
+    assert!(results.contains("no_reply") && results.contains("exit 1"), "{results}");
+    scene.finish();
 }

@@ -4,12 +4,10 @@ use super::stage::Stage;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use testkit::daemon::{Home, Server, Setup};
+use testkit::daemon::{Home, Setup};
 
 fn home() -> Home {
-    let mut setup = Setup::new("http://127.0.0.1:9/v1");
-    setup.server = Server::Missing;
-    Home::new(setup).unwrap()
+    Home::new(Setup::without_server()).unwrap()
 }
 
 fn file_of(home: &Home, start: &str) -> PathBuf {

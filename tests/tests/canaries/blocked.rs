@@ -1,6 +1,6 @@
 //! Canaries of a session: what fails one takes no step, and can still be rejected, interrupted and closed.
 
-use api_types::Approval;
+use api_types::{Approval, CanaryState};
 use gatepost_tests::{Faked, Marker, Scene, Session, refusal_code};
 use serde_json::{Value, json};
 use testkit::fake_server::{Fault, Plan};
@@ -77,6 +77,24 @@ fn shows_its_block(session: &Session, code: &str) {
     assert!(offered.iter().all(|operation| only.contains(operation)), "{offered:?}");
 }
 
+/// What is part of the server's own kind of agent only.
+const UNREAD: [&str; 2] = ["no_mcp", "no_plugins"];
+
+/// All nine, of which this one is blocked, and every other ready but what cannot be read of an agent of another kind.
+#[track_caller]
+fn shows_each_canary(session: &Session, failing: Option<(&str, &str)>) {
+    let canaries = session.snapshot().canaries;
+    assert_eq!(canaries.len(), 9, "{canaries:?}");
+    for one in &canaries {
+        let unread = failing.is_some_and(|(_, code)| code == "agent_kind_refused" && UNREAD.contains(&&*one.canary));
+        let code = failing.and_then(|(canary, code)| (one.canary == canary).then_some(code));
+        let code = code.or(unread.then_some("canary_failed"));
+        let expected = if code.is_some() { CanaryState::Blocked } else { CanaryState::Ready };
+        assert_eq!((one.state, one.code.as_deref()), (expected, code), "{canaries:?}");
+        assert_eq!(one.remedy.is_none(), code.is_none(), "{one:?}");
+    }
+}
+
 #[test]
 fn a_session_that_fails_a_canary_takes_no_step_until_it_passes_again() {
     let faked = Faked::new(Plan::default());
@@ -93,6 +111,7 @@ fn a_session_that_fails_a_canary_takes_no_step_until_it_passes_again() {
         }
         assert_eq!(faked.changes(), before, "{name}: something went out");
         shows_its_block(&session, code);
+        shows_each_canary(&session, Some((canary, code)));
         let status = scene.status();
         let line = status.sessions.iter().find(|line| line.session_id == session.id()).unwrap();
         assert_eq!(line.blocked_reason.as_ref().map(|reason| reason.code.as_str()), Some(code));
@@ -111,6 +130,7 @@ fn a_session_that_fails_a_canary_takes_no_step_until_it_passes_again() {
         faked.follow(Plan::default());
         session.turn("say: it goes on");
         assert_eq!(session.snapshot().blocked_reason, None);
+        shows_each_canary(&session, None);
     }
     let blocked = waiting(&scene, "closing");
     faked.follow(Plan { hook_config: true, ..Plan::default() });

@@ -1,6 +1,6 @@
 //! Canaries that fail on a server that was proved: it is killed, whatever it was doing.
 
-use api_types::{Problem, ServerState, Status};
+use api_types::{CanaryState, Problem, ServerState, Status};
 use gatepost_tests::{Faked, Marker, typed, wait_until};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -63,8 +63,11 @@ impl Turned {
             status(self.daemon.client()).servers.into_iter().find(|server| failed.contains(&server.state))
         });
         assert_eq!(server.reason.as_ref().map(|reason| reason.code.as_str()), Some(self.code), "{server:?}");
-        let failed = server.canaries.iter().find(|result| !result.passed);
+        let failed = server.canaries.iter().find(|result| result.code.is_some());
         assert_eq!(failed.and_then(|result| result.code.as_deref()), Some(self.code), "{server:?}");
+        let looping = server.state == ServerState::CrashLooping;
+        let expected = if looping { CanaryState::CrashLooping } else { CanaryState::Blocked };
+        assert_eq!(failed.map(|result| result.state), Some(expected), "{server:?}");
         let prompt = json!({"operation_id": "session.prompt.send", "input": {"text": "say: no"},
                             "capability_generation": 1, "client_action_id": "after"});
         let path = format!("/v1/sessions/{}/actions", self.session);

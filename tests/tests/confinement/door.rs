@@ -21,11 +21,13 @@ fn every_way_to_start_a_process_is_confined_or_refused() {
     std::fs::create_dir(&home).unwrap();
     std::fs::write(&outside, "secret").unwrap();
     let plan = Plan::new(workspace.clone(), workspace.clone(), workspace.clone());
+    let wrapper = root.join("gatepost");
+    std::fs::copy(gatepost_binary().unwrap(), &wrapper).unwrap();
     let domain = process::confine::prepare(&Policy::reviewed().unwrap(), &plan).unwrap().into_domain().unwrap();
     rustix::io::fcntl_setfd(&domain, rustix::io::FdFlags::empty()).unwrap();
     let output = Command::new(installed.executable)
         .arg(workspace_root().join("tests/tests/confinement/door.py"))
-        .args([gatepost_binary().unwrap().as_path(), &workspace, &home, &outside])
+        .args([&wrapper, &workspace, &home, &outside])
         .arg(domain.as_raw_fd().to_string())
         .env("PYTHONPATH", workspace_root().join("config/contracts").join(SERVER_VERSION).join("startup"))
         .env("PYTHONDONTWRITEBYTECODE", "1")
@@ -78,6 +80,38 @@ fn the_agents_shell_and_editor_reach_the_workspace_and_nothing_of_the_owners() {
     scene.finish();
 }
 
+/// After an upgrade another program stands in gatepost's place: what was proved is what confines, until the daemon is
+/// started anew.
+#[test]
+fn what_stands_in_gatepost_s_place_later_confines_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let copy = directory.path().join("gatepost");
+    std::fs::copy(gatepost_binary().unwrap(), &copy).unwrap();
+    let scene = Scene::ordinary_with(|setup| {
+        setup.binary = Some(copy.clone());
+        setup.confinement = "full";
+    });
+    let session = scene.session();
+    let own = scene.home().path().join("gatepost");
+    let program = if own.exists() { own } else { copy };
+    let mark = scene.workspace().join("replaced");
+    let other = program.with_file_name("other");
+    std::fs::write(&other, format!("#!/bin/sh\necho > {}\n", mark.display())).unwrap();
+    std::fs::set_permissions(&other, std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::fs::rename(&other, &program).unwrap();
+    let confined = |session: &Session| {
+        let said = run(session, "grep -E '^(NoNewPrivs|Seccomp):' /proc/self/status");
+        assert_eq!(said.split_whitespace().collect::<Vec<_>>(), ["NoNewPrivs:", "1", "Seccomp:", "2"]);
+    };
+    confined(&session);
+    // A server that is started now is proved and confined by the same program.
+    let second = scene.home().new_workspace("second").unwrap();
+    confined(&scene.session_in(&second));
+    assert_eq!(scene.status().confinement_level, "full");
+    assert!(!mark.exists(), "it was executed");
+    scene.finish();
+}
+
 /// What the server reads of the workspace by itself may lead no farther than its commands: a link there could name a key.
 #[test]
 fn what_lies_in_the_workspace_leads_nowhere_else() {
@@ -99,7 +133,7 @@ fn what_lies_in_the_workspace_leads_nowhere_else() {
 }
 
 /// What an approved command said.
-fn run(session: &Session, command: &str) -> String {
+pub(crate) fn run(session: &Session, command: &str) -> String {
     let shown = session.propose(&format!("run: {command}"));
     session.approve_to_end(&shown);
     text(session, &shown.actions[0].event_id)["text"].as_str().unwrap().to_owned()

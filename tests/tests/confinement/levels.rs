@@ -1,12 +1,10 @@
 //! The level is what a process of the agent's showed, and the configuration is held to it.
 
-use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
-
 use gatepost_tests::{Faked, Scene, refusal_code};
 use host::hygiene::is_root;
 use serde_json::json;
 use tempfile::TempDir;
+use testkit::daemon::link_programs_without;
 use testkit::fake_server::{ControlAnswer, Plan};
 
 const WEAK: [&str; 8] = [
@@ -27,13 +25,7 @@ fn open(probes: &[&str]) -> Plan {
 /// A directory with a link to each program of the system's but this one.
 fn programs_without(left_out: &str) -> TempDir {
     let directory = tempfile::Builder::new().prefix("gp-bin-").tempdir().unwrap();
-    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    for program in ["/usr/bin", "/usr/local/bin"].iter().flat_map(|bin| fs::read_dir(bin).unwrap().flatten()) {
-        let link = directory.path().join(program.file_name());
-        if program.file_name() != left_out && !link.exists() {
-            symlink(program.path(), link).unwrap();
-        }
-    }
+    link_programs_without(left_out, directory.path()).unwrap();
     directory
 }
 

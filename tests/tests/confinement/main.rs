@@ -9,7 +9,11 @@
 
 mod development;
 mod door;
+mod further;
+mod hygiene;
 mod levels;
+mod peers;
 mod refusals;
+mod service;
 mod stage;
 mod wrapper;

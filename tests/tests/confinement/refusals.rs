@@ -85,6 +85,50 @@ fn a_link_in_place_of_the_workspace_is_refused() {
     assert_refused(&stage, &marking(&stage, &stage.plan.to_bytes().unwrap()).output(), "a symbolic link leads to");
 }
 
+/// What is only read can be done without: a directory of programs that became a link does not stop the work.
+#[test]
+fn a_link_in_place_of_what_is_read_grants_nothing_and_stops_nothing() {
+    let mut stage = Stage::new();
+    let (tools, outside) = (stage.path("tools"), stage.path("outside"));
+    for directory in [&tools, &outside] {
+        fs::create_dir(directory).unwrap();
+    }
+    stage.write("tools/own", "tools");
+    stage.write("outside/secret", "secret");
+    stage.plan.readable = vec![tools.clone(), stage.path("absent")];
+    assert_eq!(stage.says(&format!("cat {}/own", tools.display())), "tools");
+    fs::rename(&tools, stage.path("before")).unwrap();
+    std::os::unix::fs::symlink(&outside, &tools).unwrap();
+    for way in [tools.join("secret"), outside.join("secret")] {
+        assert_eq!(stage.says(&format!("cat {} 2>/dev/null || echo refused", way.display())), "refused");
+    }
+}
+
+/// Within an outer namespace a link is not to be seen: what is mounted there is another directory.
+#[test]
+fn another_directory_than_was_granted_is_refused_where_it_is_written_and_passed_over_where_it_is_read() {
+    let mut stage = Stage::new();
+    let tools = stage.path("tools");
+    fs::create_dir(&tools).unwrap();
+    stage.plan.readable = vec![tools.clone()];
+    let identify = |path: &std::path::Path| {
+        let (device, inode) = host::confine::identity(path).unwrap();
+        (path.to_path_buf(), rules::confinement::Identity { device, inode })
+    };
+    stage.plan.identities = stage.plan.granted().map(|path| identify(path)).collect();
+    let read = format!("ls {} 2>/dev/null || echo refused", tools.display());
+    assert_eq!(stage.says(&read), "");
+    let replace = |place: &std::path::Path| {
+        fs::rename(place, place.with_extension("before")).unwrap();
+        fs::create_dir(place).unwrap();
+    };
+    replace(&tools);
+    assert_eq!(stage.says(&read), "refused");
+    replace(&stage.plan.workspace);
+    let plan = stage.plan.to_bytes().unwrap();
+    assert_refused(&stage, &marking(&stage, &plan).output(), "is not what it was");
+}
+
 #[test]
 fn a_program_that_is_not_there_or_may_not_be_executed_has_the_codes_of_shells() {
     let stage = Stage::new();

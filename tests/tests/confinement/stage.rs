@@ -12,7 +12,7 @@ use rules::confinement::Plan;
 
 /// Who runs the programs where the tests run as root, whom rights of files do not stop. No account has it; nothing else runs
 /// under it.
-const UNUSED_UID: u32 = 61_235;
+pub(crate) const UNUSED_UID: u32 = 61_235;
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 pub(crate) struct Stage {

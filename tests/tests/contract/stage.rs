@@ -118,6 +118,7 @@ impl Binding {
             secret_key: Arc::new(Secret::new(SECRET_KEY.to_owned())),
             redactor: Arc::new(Redactor::new(Vec::new())),
             start_timeout: START_LIMIT,
+            guard: None,
             confining: None,
         };
         launch(&spawner(), spec).await.unwrap()

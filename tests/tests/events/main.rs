@@ -3,11 +3,13 @@
 
 #![expect(clippy::unwrap_used, reason = "the helpers of a test file end the test as the tests do")]
 
+mod bench;
 mod breaks;
 mod faults;
 mod floods;
 mod readers;
 mod refused;
 mod requests;
+mod rest;
 mod retention;
 mod stage;

@@ -4,6 +4,7 @@ use super::stage::{Reader, stage, wait_stream};
 use gatepost_tests::{Faked, LIMIT, Scene, Session, wait_until};
 use serde_json::json;
 use std::time::Duration;
+use testkit::fake_server::requests_of_operation;
 
 /// Conversations of the crowd.
 const CROWD: usize = 100;
@@ -11,6 +12,9 @@ const CROWD: usize = 100;
 const FEW: usize = 3;
 /// Requests of one that changes twice.
 const SOME: usize = 6;
+/// So often is each operation counted, and so often where it took more than it may: on a busy machine reads of news come late.
+const FEW_TRIES: usize = 3;
+const MOST_TRIES: usize = 12;
 
 #[test]
 fn nothing_is_asked_when_nothing_changed_and_no_more_in_a_crowd() {
@@ -39,12 +43,12 @@ fn counts(faked: &Faked, scene: &Scene, session: &Session) -> Vec<usize> {
         }
     };
     let counts = vec![
-        least(faked, session, free, |()| drop(session.prompt("say: counted"))),
-        least(faked, session, batch, |shown| drop(session.reject(&shown))),
-        least(faked, session, batch, |shown| drop(session.approve(&shown))),
-        least(faked, session, free, |()| drop(session.interrupt())),
-        least(faked, session, free, |()| drop(session.applied("session.title.set", &json!({"title": "counted"})))),
-        least(faked, session, batch, |_| {
+        least(FEW, faked, session, free, |()| drop(session.prompt("say: counted"))),
+        least(FEW, faked, session, batch, |shown| drop(session.reject(&shown))),
+        least(FEW, faked, session, batch, |shown| drop(session.approve(&shown))),
+        least(FEW, faked, session, free, |()| drop(session.interrupt())),
+        least(FEW, faked, session, free, |()| drop(session.applied("session.title.set", &json!({"title": "counted"})))),
+        least(SOME, faked, session, batch, |_| {
             session.applied("session.prompt.send", &json!({"text": "say: instead", "on_pending": "reject"}));
         }),
     ];
@@ -76,20 +80,16 @@ fn nothing_asked(faked: &Faked, scene: &Scene, session: &Session) {
     reader.end();
 }
 
-/// Something else may read in the middle of a try, so the least of three counts. Reads of what the first change brought
-/// are what follows the session for its readers, not the operation.
-fn least<T>(faked: &Faked, session: &Session, prepare: impl Fn() -> T, act: impl Fn(T)) -> usize {
-    let changes = |route: &String| !matches!(route.as_str(), "events_page" | "conversation" | "events_stream");
+/// Something else may read in the middle of a try, so the least of several counts.
+fn least<T>(bound: usize, faked: &Faked, session: &Session, prepare: impl Fn() -> T, act: impl Fn(T)) -> usize {
     let one = || {
         session.wait_quiet();
         let prepared = prepare();
         session.wait_quiet();
         let before = faked.asked().len();
         act(prepared);
-        let asked = faked.asked().split_off(before);
-        let first = asked.iter().position(changes).unwrap_or(asked.len());
-        let later = asked.iter().skip(first).filter(|route| *route != "events_page").count();
-        first + later
+        requests_of_operation(&faked.asked().split_off(before))
     };
-    (0..3).map(|_| one()).min().unwrap()
+    let few = (0..FEW_TRIES).map(|_| one()).min().unwrap();
+    (FEW_TRIES..MOST_TRIES).fold(few, |least, _| if least <= bound { least } else { least.min(one()) })
 }

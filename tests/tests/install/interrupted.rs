@@ -45,7 +45,11 @@ fn an_interrupted_install_is_never_taken_for_whole_and_two_at_once_make_one() {
 /// that it had started.
 fn kill_in_the_middle(state: &State) {
     let log = fs::File::create(state.path().join("log")).unwrap();
-    let mut installing = state.command(&["install"]).stdout(Stdio::null()).stderr(log).spawn().unwrap();
+    // A killed tool removes nothing.
+    let temporary = tempfile::tempdir().unwrap();
+    let mut installing = state.command(&["install"]);
+    installing.env("TMPDIR", temporary.path()).stdout(Stdio::null()).stderr(log);
+    let mut installing = installing.spawn().unwrap();
     wait_until("the install to be under way", BEGIN_LIMIT, || {
         assert_eq!(
             installing.try_wait().unwrap(),

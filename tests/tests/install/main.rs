@@ -4,6 +4,7 @@
 
 mod interrupted;
 mod own;
+mod package;
 mod tampered;
 
 use gatepost_tests::wait_until;

@@ -3,7 +3,7 @@
 use api_types::EventKind;
 use gatepost_tests::{SETTLE, Scene, refusal_code};
 use serde_json::json;
-use testkit::daemon::{Home, Server, Setup};
+use testkit::daemon::{Home, Setup};
 
 /// An error of an earlier call must not count as the answer to a later one of the same id.
 pub(super) fn reused_call_id(scene: &Scene) {
@@ -99,16 +99,13 @@ pub(super) fn secret(scene: &Scene) {
 /// No server is started: the daemon does not come up with such a configuration.
 pub(super) fn sub_agent_tools_refused() {
     for tool in ["task", "task_tool_set", "workflow", "delegate"] {
-        let mut setup = Setup::new("http://127.0.0.1:9/v1");
-        setup.server = Server::Missing;
+        let mut setup = Setup::without_server();
         setup.tools.push(tool.to_owned());
         let home = Home::new(setup).unwrap();
         let failure = home.serve_until("/v1/healthz").unwrap_err().to_string();
         assert!(failure.contains("model.tools") && failure.contains("agent"), "{tool}: {failure}");
     }
-    let mut setup = Setup::new("http://127.0.0.1:9/v1");
-    setup.server = Server::Missing;
-    let home = Home::new(setup).unwrap();
+    let home = Home::new(Setup::without_server()).unwrap();
     let daemon = home.serve_until("/v1/healthz").unwrap();
     assert!(daemon.stop().unwrap().status.success(), "without such a tool it comes up");
 }

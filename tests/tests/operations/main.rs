@@ -5,6 +5,7 @@
 mod approvals;
 mod batches;
 mod branches;
+mod console;
 mod control;
 mod events;
 mod prompts;
@@ -55,6 +56,11 @@ fn every_operation_on_the_real_server() {
     play("a foreign cursor starts over", events::foreign_cursor);
     play("events can be streamed", events::streamed);
     play("the attestation is signed", events::attestation);
+    play("in the console a batch is read, asked about and approved", console::prompt_read_approve);
+    play("in the console a batch is rejected with a reason", console::reject);
+    play("the console leaves the terminal as it found it", console::left_as_found);
+    play("a panic leaves the terminal as it was found", console::panics);
+    play("the console is refused where it cannot be shown", console::refused);
     play("an operation asks little of the server, and each change once", requests::bounded);
     play("a look at a session in which nothing changed asks nothing of the server", requests::none_for_a_look);
     scenarios.finish();

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
-use testkit::daemon::{Client, Daemon, Home, Server, Setup};
+use testkit::daemon::{Client, Daemon, Home, Setup};
 
 /// A directory whose daemon has no Agent Server: receipts of reads and refusals are all it takes.
 fn home() -> Home {
@@ -23,8 +23,7 @@ fn home() -> Home {
 }
 
 fn home_with(change: impl FnOnce(&mut Setup)) -> Home {
-    let mut setup = Setup::new("http://127.0.0.1:9/v1");
-    setup.server = Server::Missing;
+    let mut setup = Setup::without_server();
     change(&mut setup);
     Home::new(setup).unwrap()
 }
@@ -62,6 +61,7 @@ fn final_receipt(client_action_id: &str, session_id: Option<&str>, at_ms: i64) -
         steps: Vec::new(),
         created_at_ms: at_ms,
         updated_at_ms: at_ms,
+        request_id: None,
     }
 }
 

@@ -51,7 +51,9 @@ fn a_generation_of_before_a_restart_is_stale() {
     session.turn("say: before");
     // The same steps in each daemon: put on its server by a look, or by the request.
     scene.restart();
-    let decided_on = scene.take_up(session.id()).snapshot().capability_generation;
+    let restarted = scene.take_up(session.id());
+    assert_eq!(told(&restarted)[..2], ["server_ready", "server_ended"], "the end of the server was not recorded");
+    let decided_on = restarted.snapshot().capability_generation;
     scene.restart();
     let session = scene.take_up(session.id());
     let steps = faked.steps().len();

@@ -8,6 +8,7 @@ mod cut_off;
 mod daemon;
 mod probes;
 mod server;
+mod spare;
 mod waiting;
 
 use api_types::{EventKind, Server, SessionList, SessionSummary};

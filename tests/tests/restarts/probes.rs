@@ -1,7 +1,7 @@
 //! A running server is asked again and again to prove itself: one slow answer is no verdict, none at all is.
 
 use super::{line, pid, server_in, wait_other_server};
-use api_types::ServerState;
+use api_types::{CanaryState, ServerState};
 use gatepost_tests::{Faked, LIMIT, wait_until};
 use testkit::fake_server::{ControlAnswer, Fault, Plan};
 
@@ -58,10 +58,24 @@ fn a_server_that_answers_no_more_is_ended_and_started_again() {
     let shown = session.propose(&marker.directive());
     let before = pid(&scene);
     faked.follow(Plan { inspect_answer: ControlAnswer::Silence, ..Plan::default() });
+    // Asked again, it may answer yet: until then what it showed before counts.
+    let doubtful = wait_until("the missing answer to show", LIMIT, || {
+        server_in(&scene, &scene.workspace())
+            .filter(|server| server.canaries.iter().any(|canary| canary.state != CanaryState::Ready))
+    });
+    let degraded: Vec<_> =
+        doubtful.canaries.iter().filter(|one| one.state == CanaryState::Degraded).map(|one| &one.canary).collect();
+    assert_eq!(degraded, ["inherited_listener", "startup_module"], "{doubtful:?}");
+    assert!(doubtful.state == ServerState::Ready && doubtful.canaries.iter().all(|one| one.passed), "{doubtful:?}");
     let failed = wait_until("the server to be ended", LIMIT, || {
         server_in(&scene, &scene.workspace()).filter(|server| server.pid.is_none())
     });
     assert!([ServerState::Stopping, ServerState::Failed, ServerState::Starting].contains(&failed.state), "{failed:?}");
+    let states: Vec<_> = failed.canaries.iter().map(|canary| canary.state).collect();
+    let starting = failed.state == ServerState::Starting;
+    let wrong = if starting { CanaryState::Starting } else { CanaryState::Blocked };
+    let others = if starting { CanaryState::Starting } else { CanaryState::Stopped };
+    assert_eq!(states, [others, others, wrong, wrong, others, others], "{failed:?}");
     assert!(unanswered(&scene) >= 2, "it had no second chance");
     faked.follow(Plan::default());
     assert_eq!(wait_other_server(&scene, before).state, ServerState::Ready);

@@ -7,9 +7,11 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what cannot be looked at ends the test")]
 
 mod keys;
+mod log;
 mod memory;
 mod outside;
 mod replies;
+mod spare;
 
 use api_types::ReceiptState;
 use gatepost_tests::{Scene, Session};
@@ -24,7 +26,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
-use testkit::daemon::processes_of;
+use testkit::daemon::{as_user, processes_of, server_port};
 
 const SEARCH: &str = include_str!("search.py");
 /// Something like a key in a file of the workspace.
@@ -40,7 +42,7 @@ fn no_key_is_found_by_an_approved_command_or_from_the_outside() {
     let session = scene.session();
     let mut replies = Replies::default();
     let (server, daemon) = (scene.server_pid().unwrap(), scene.daemon().pid());
-    let port = memory::port_of(server);
+    let port = server_port(server).unwrap();
 
     let decoy = Decoy::start(&scene);
     let found = search(&scene, &session, &mut replies);
@@ -125,11 +127,11 @@ fn search(scene: &Scene, session: &Session, replies: &mut Replies) -> Value {
     serde_json::from_str(&found).unwrap()
 }
 
-/// Server and daemon are closed to the agent in every way, whichever it tries.
+/// Server, guards and daemon are closed to the agent in every way, whichever it tries.
 fn check_ways_in(found: &Value, server: u32, daemon: u32) {
     assert_eq!((&found["server"], &found["daemon"]), (&server.into(), &daemon.into()), "it tried the wrong processes");
     assert_ne!(found["user"], 0, "root sees everything: this shows nothing");
-    for process in ["server", "daemon"] {
+    for process in ["server", "inner guard", "outer guard", "daemon"] {
         let ways = found["ways"][process].as_object().unwrap();
         assert!(ways.len() >= 14, "{ways:?}");
         let open: Vec<_> =
@@ -260,13 +262,17 @@ struct Decoy(Child);
 
 impl Decoy {
     fn start(scene: &Scene) -> Self {
-        let user = processes_user(scene.daemon().pid()).to_string();
-        let mut command = Command::new(if is_root() { "setpriv" } else { "env" });
-        if is_root() {
-            command.args(["--reuid", &user, "--regid", &user, "--clear-groups", "--"]);
-        }
-        command.args(["sleep", "300"]);
-        Self(command.env_clear().env("PATH", "/usr/bin:/bin").env("DECOY", key_like(OUTSIDE)).spawn().unwrap())
+        let (user, sleep) = (processes_user(scene.daemon().pid()), Path::new("sleep"));
+        let mut command = if is_root() { as_user(user, sleep) } else { Command::new(sleep) };
+        Self(
+            command
+                .arg("300")
+                .env_clear()
+                .env("PATH", "/usr/bin:/bin")
+                .env("DECOY", key_like(OUTSIDE))
+                .spawn()
+                .unwrap(),
+        )
     }
 }
 

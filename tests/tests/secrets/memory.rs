@@ -107,14 +107,6 @@ pub(crate) fn session_key(daemon: u32, port: u16, public: &BTreeSet<String>) -> 
     taken[0].clone()
 }
 
-/// The port that a server was started with.
-pub(crate) fn port_of(server: u32) -> u16 {
-    let command = fs::read(format!("/proc/{server}/cmdline")).unwrap();
-    let words: Vec<&str> = command.split(|byte| *byte == 0).map(|word| std::str::from_utf8(word).unwrap()).collect();
-    let port = words.iter().position(|word| *word == "--port").unwrap();
-    words[port + 1].parse().unwrap()
-}
-
 #[test]
 fn runs_of_exactly_a_keys_length_are_seen_wherever_they_stand() {
     let key = "0123456789abcdef".repeat(4);

@@ -129,14 +129,27 @@ def command_of(pid):
         return file.read().split(b"\0")
 
 
-def server_and_daemon():
-    """The server is the ancestor that runs the server's module; the daemon is its parent."""
+def children_of(parent):
+    return [int(name) for name in os.listdir("/proc") if name.isdigit() and is_child(int(name), parent)]
+
+
+def is_child(pid, parent):
+    try:
+        return parent_of(pid) == parent
+    except OSError:
+        return False
+
+
+def server_guards_and_daemon():
+    """Whatever the server starts hangs below the inner guard, as the server does; above it are the outer one and the daemon."""
     pid = os.getpid()
-    while pid > 1:
-        if b"openhands.agent_server" in command_of(pid):
-            return pid, parent_of(pid)
+    while b"__guard" not in command_of(pid):
         pid = parent_of(pid)
-    raise SystemExit("no server above this process")
+        if pid <= 1:
+            raise SystemExit("no guard above this process")
+    inner, outer = pid, parent_of(pid)
+    servers = [child for child in children_of(inner) if b"openhands.agent_server" in command_of(child)]
+    return servers[0], inner, outer, parent_of(outer)
 
 
 def ways_into(pid):
@@ -252,12 +265,13 @@ def main():
     output, model_key, directories = sys.argv[1], sys.argv[2], sys.argv[3:]
     threading.Thread(target=keep_talking, daemon=True).start()
     state = directories[0]
-    server, daemon = server_and_daemon()
+    server, inner, outer, daemon = server_guards_and_daemon()
     command = command_of(server)
     port = int(command[command.index(b"--port") + 1])
     decoy = start_decoy()
     try:
-        ways = {"server": ways_into(server), "daemon": ways_into(daemon)}
+        known = {"server": server, "inner guard": inner, "outer guard": outer, "daemon": daemon}
+        ways = {name: ways_into(pid) for name, pid in known.items()}
         own = len(KEY.findall("\0".join(f"{name}={value}" for name, value in os.environ.items()).encode()))
         processes = search_processes({server, daemon})
     finally:

@@ -3,6 +3,7 @@
 use gatepost_tests::{Scene, Session};
 use std::fs;
 use std::path::Path;
+use testkit::processes;
 
 /// Each way writes a line `name pid` before it sleeps. `$1` is the file, `$2` the number of lines to wait for.
 const SCRIPT: &str = r#"
@@ -33,7 +34,7 @@ pub(crate) struct Left(Vec<Process>);
 pub(crate) struct Process {
     name: String,
     pid: u32,
-    started: String,
+    started: u64,
 }
 
 impl Left {
@@ -64,7 +65,7 @@ impl Left {
 
     /// Those that still run.
     pub(crate) fn alive(&self) -> Vec<Process> {
-        self.0.iter().filter(|process| started(process.pid).as_ref() == Some(&process.started)).cloned().collect()
+        self.0.iter().filter(|process| started(process.pid) == Some(process.started)).cloned().collect()
     }
 }
 
@@ -76,10 +77,8 @@ impl Drop for Left {
 }
 
 /// When a process started, in ticks; nothing when it does not run.
-fn started(pid: u32) -> Option<String> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-    (!matches!(fields.first(), Some(&"Z" | &"X"))).then(|| fields.get(19).map(|field| (*field).to_owned()))?
+fn started(pid: u32) -> Option<u64> {
+    processes::stat(pid).filter(|stat| stat.runs()).map(|stat| stat.start_time_ticks)
 }
 
 /// Whether a process runs, a zombie not.

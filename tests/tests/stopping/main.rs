@@ -9,6 +9,7 @@ mod port;
 mod server_killed;
 mod starts;
 mod temporary;
+mod trees;
 
 use api_types::Approval;
 use gatepost_tests::{Scene, Session, wait_until};

@@ -69,14 +69,6 @@ fn overhear(mut stream: TcpStream) -> String {
     String::from_utf8_lossy(&words[..heard]).into_owned()
 }
 
-/// The port that a server was started with.
-pub(crate) fn port_of(server: u32) -> u16 {
-    let command = std::fs::read(format!("/proc/{server}/cmdline")).unwrap();
-    let words: Vec<&str> = command.split(|byte| *byte == 0).map(|word| std::str::from_utf8(word).unwrap()).collect();
-    let port = words.iter().position(|word| *word == "--port").unwrap();
-    words[port + 1].parse().unwrap()
-}
-
 /// Whether a process holds the listening socket of a port; nothing when this user may not know.
 pub(crate) fn holds(pid: u32, port: u16) -> Option<bool> {
     let table = std::fs::read_to_string("/proc/net/tcp").unwrap();

@@ -1,12 +1,13 @@
 //! A server that is killed takes its tree along, no other server's; its sessions go on with a new one.
 
 use crate::left::{Hidden, Left, runs};
-use crate::port::{self, Squatter, port_of};
+use crate::port::{self, Squatter};
 use crate::{approve_restored, binding, kill, server_of, tree, wait_gone};
 use api_types::ReceiptState;
 use gatepost_tests::{LIMIT, Scene, Session, refusal_code, wait_until};
 use serde_json::json;
 use std::path::Path;
+use testkit::daemon::server_port;
 
 #[test]
 fn a_killed_server_takes_its_tree_along_and_its_sessions_go_on() {
@@ -42,7 +43,7 @@ fn while_a_batch_waits(scene: &Scene, session: &Session, left: &Left) {
     let batch = session.propose(&marker.directive());
     let before = server_of(scene, &workspace);
     assert!(tree(scene, &workspace).iter().any(|process| process.command.contains("tmux")));
-    let port = port_of(before.pid.unwrap());
+    let port = server_port(before.pid.unwrap()).unwrap();
     // The daemon has the socket too, so it outlives the server.
     assert_ne!(port::holds(scene.daemon().pid(), port), Some(false));
     let squatter = Squatter::start(port);

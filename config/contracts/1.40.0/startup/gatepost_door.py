@@ -18,7 +18,9 @@ LANDLOCK_RESTRICT_SELF = 446
 # Nothing stands there and nothing can be put there: what starts it fails as for any program that is missing.
 MISSING_PROGRAM = b"/proc/0/exe"
 PROBE_SECONDS = 20
-WITHHELD = (b"GATEPOST_", b"GLIBC_", b"HOME=", b"LD_", b"LITELLM_", b"LOG_", b"OH_", b"OPENHANDS_")
+WITHHELD = (b"DYLD_", b"GATEPOST_", b"GLIBC_", b"HOME=", b"LD_", b"LITELLM_", b"LOG_", b"OH_", b"OPENHANDS_")
+# What was put in place, by its use.
+INSTALLED = {}
 OTHER_WAYS = ("os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system", "pty.spawn")
 
 
@@ -50,30 +52,32 @@ def withhold_from_terminals(home):
     env.sanitized_env = sanitized_env
 
 
-def route_children(outer, wrapper, plan_number, home):
-    """Every program that this process starts is started by the wrapper, within what the outer words start."""
+def route_children(starter, words, descriptors, home):
+    """Every program that this process starts is started by the starter: what confines it, told so by the words before the
+    program's own. The starter and the descriptors that it needs are open since the daemon proved them."""
     original = _posixsubprocess.fork_exec
-    before = (*outer, wrapper, b"__confine", b"--plan-fd", b"%d" % plan_number, b"--")
+    before = tuple(os.fsencode(word) for word in words)
+    starter = os.fsencode(starter)
 
     def fork_exec(arguments, executables, close_fds, kept, directory, environment, *rest):
         program = program_of(executables, directory)
         if program == MISSING_PROGRAM:
             return original(arguments, [program], close_fds, kept, directory, environment, *rest)
         arguments = [*before, program, *(os.fsencode(argument) for argument in arguments)]
-        kept = tuple(sorted({*kept, plan_number}))
-        return original(arguments, [before[0]], close_fds, kept, directory, environment_of(environment, home), *rest)
+        kept = tuple(sorted({*kept, *descriptors}))
+        return original(arguments, [starter], close_fds, kept, directory, environment_of(environment, home), *rest)
 
-    fork_exec.gatepost_door = True
+    INSTALLED["fork_exec"] = fork_exec
     _posixsubprocess.fork_exec = fork_exec
     subprocess._fork_exec = fork_exec
     subprocess._USE_POSIX_SPAWN = False
 
 
-def probe(wrapper, targets):
+def probe(prober, targets):
     """What a process says that tries what it can still do, started as the agent's commands are."""
     try:
         tried = subprocess.run(
-            [wrapper, "__probe", targets],
+            [prober, "__probe", targets],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -91,11 +95,15 @@ def refuse_other_ways():
         if event in OTHER_WAYS:
             raise refused
 
+    INSTALLED["refused"] = refused
     sys.addaudithook(audit)
 
 
 def confine_thread(domain_number):
-    """Give up, for the calling thread and for good, what the agent's commands may not reach."""
+    """Give up, for the calling thread and for good, what the agent's commands may not reach. Without a domain (macOS has none
+    for a thread) it is refused, and so is what was to be done there."""
+    if domain_number is None:
+        raise OSError("gatepost: no thread can be confined on this system")
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "no new privileges")
@@ -143,13 +151,28 @@ def confine_tools(domain_number):
             return original_call(self, action, conversation)
         return call_confined(domain_number, lambda: original_call(self, action, conversation))
 
-    call.gatepost_door = True
+    INSTALLED["call"] = call
     ToolDefinition.__call__ = call
 
 
+def refuses(event):
+    """Whether what was installed refuses this. Nothing is done: the interpreter is only told of it, as it would be."""
+    try:
+        sys.audit(event)
+    except PermissionError as error:
+        return error is INSTALLED.get("refused")
+    return False
+
+
 def is_only_door():
-    """Whether nothing was put in the door's place."""
+    """Whether the very functions that were installed are still the way to other processes, and the other ways refused."""
+    from multiprocessing import util
+
     from openhands.sdk.tool.tool import ToolDefinition
 
-    doors = (_posixsubprocess.fork_exec, subprocess._fork_exec, ToolDefinition.__call__)
-    return all(getattr(door, "gatepost_door", False) for door in doors) and not subprocess._USE_POSIX_SPAWN
+    # Where each module looks it up when it starts a program.
+    starts = (sys.modules["_posixsubprocess"].fork_exec, _posixsubprocess.fork_exec, subprocess._fork_exec)
+    bound = getattr(util, "_posixsubprocess", _posixsubprocess).fork_exec
+    is_one = all(start is INSTALLED.get("fork_exec") for start in (*starts, bound))
+    is_one = is_one and ToolDefinition.__call__ is INSTALLED.get("call")
+    return is_one and not subprocess._USE_POSIX_SPAWN and all(refuses(event) for event in OTHER_WAYS)

@@ -10,11 +10,11 @@ The environment names the descriptors, not their content:
   GATEPOST_NONCE       a random word that the announcement repeats
   OPENHANDS_AGENT_SERVER_CONFIG_PATH=/dev/fd/N  the configuration, an unlinked file
 and, where what this process starts is confined:
-  GATEPOST_WRAPPER     the program that confines itself and becomes another
-  GATEPOST_OUTER       the words that start it in an outer namespace, as JSON; none without one
-  GATEPOST_PLAN_FD     the plan that it reads, an unlinked file
-  GATEPOST_DOMAIN_FD   rules of the kernel's, for a thread of this process
+  GATEPOST_DOOR        as JSON: the "starter" of every process, its "words" before those of the program, the "descriptors"
+                       that it needs, and the "prober" that tries the confinement
+  GATEPOST_DOMAIN_FD   rules of the kernel's, for a thread of this process; without it such threads do nothing
   GATEPOST_AGENT_HOME  HOME of what this process starts
+With GATEPOST_SPARE none of these but the first three are there: all come later, by the control descriptor.
 """
 
 import json
@@ -92,16 +92,25 @@ def serve_on(listener, config_number):
 
 
 def main():
+    forbid_dumps()
+    make_no_downloads()
+    if os.environ.pop("GATEPOST_SPARE", None):
+        from gatepost_spare import wait_for_workspace
+
+        refuse_other_listeners(int(os.environ["GATEPOST_LISTEN_FD"]))
+        said = {"nonce": os.environ["GATEPOST_NONCE"], "pid": os.getpid(), "contract": CONTRACT}
+        wait_for_workspace(int(os.environ["GATEPOST_CONTROL_FD"]), said)
     nonce = os.environ.pop("GATEPOST_NONCE")
     listen_number = take_descriptor("GATEPOST_LISTEN_FD")
     control_number = take_descriptor("GATEPOST_CONTROL_FD")
-    wrapper = None
-    confining = "GATEPOST_WRAPPER" in os.environ
+    prober = None
+    confining = "GATEPOST_DOOR" in os.environ
     if confining:
-        plan_number = take_descriptor("GATEPOST_PLAN_FD")
-        domain_number = take_descriptor("GATEPOST_DOMAIN_FD")
-        wrapper = os.fsencode(os.environ.pop("GATEPOST_WRAPPER"))
-        outer = [os.fsencode(word) for word in json.loads(os.environ.pop("GATEPOST_OUTER"))]
+        domain_number = take_descriptor("GATEPOST_DOMAIN_FD") if "GATEPOST_DOMAIN_FD" in os.environ else None
+        door = json.loads(os.environ.pop("GATEPOST_DOOR"))
+        prober = door["prober"]
+        for number in door["descriptors"]:
+            os.set_inheritable(number, False)
         agent_home = os.fsencode(os.environ.pop("GATEPOST_AGENT_HOME"))
     config_number = None
     path = os.environ.get("OPENHANDS_AGENT_SERVER_CONFIG_PATH", "")
@@ -109,13 +118,11 @@ def main():
         config_number = int(path.removeprefix("/dev/fd/"))
         os.set_inheritable(config_number, False)
 
-    forbid_dumps()
-    make_no_downloads()
     if confining:
-        route_children(outer, wrapper, plan_number, agent_home)
+        route_children(door["starter"], door["words"], door["descriptors"], agent_home)
         refuse_other_ways()
     listener = socket.socket(fileno=listen_number)
-    control = Control(control_number, lambda: inspect_process(nonce), lambda targets: probe(wrapper, targets))
+    control = Control(control_number, lambda: inspect_process(nonce), lambda targets: probe(prober, targets))
     refuse_other_listeners(listen_number)
     serve_on(listener, config_number)
     if confining:

@@ -12,8 +12,8 @@ pub(super) fn healthz() -> Reply {
     json(StatusCode::OK, &Health { alive: true })
 }
 
-pub(super) fn readyz<B: Backend>(exchange: &Exchange<'_, B>) -> Reply {
-    let readiness = convert::readiness(exchange.service.backend.readiness());
+pub(super) async fn readyz<B: Backend>(exchange: &Exchange<'_, B>) -> Reply {
+    let readiness = convert::readiness(exchange.service.backend.readiness().await);
     let status = if readiness.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     json(status, &readiness)
 }
@@ -23,7 +23,8 @@ pub(super) fn openapi() -> Reply {
 }
 
 pub(super) async fn status<B: Backend>(exchange: &Exchange<'_, B>) -> Reply {
-    json(StatusCode::OK, &convert::status(exchange.service.backend.status().await))
+    let refused_peers = exchange.service.refusals.told();
+    json(StatusCode::OK, &convert::status(exchange.service.backend.status().await, refused_peers))
 }
 
 pub(super) async fn probe<B: Backend>(exchange: &Exchange<'_, B>) -> Reply {

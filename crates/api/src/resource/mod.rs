@@ -16,6 +16,7 @@ mod daemon;
 mod events;
 mod sessions;
 mod stream;
+mod tokens;
 
 pub use audit::{audit_page, audit_verification};
 
@@ -23,7 +24,7 @@ pub use audit::{audit_page, audit_verification};
 pub(crate) async fn respond<B: Backend>(exchange: Exchange<'_, B>) -> Result<Reply, Refusal> {
     match exchange.endpoint {
         Endpoint::Healthz => Ok(daemon::healthz()),
-        Endpoint::Readyz => Ok(daemon::readyz(&exchange)),
+        Endpoint::Readyz => Ok(daemon::readyz(&exchange).await),
         Endpoint::OpenApi => Ok(daemon::openapi()),
         Endpoint::Status => Ok(daemon::status(&exchange).await),
         Endpoint::Probe => Ok(daemon::probe(&exchange).await),
@@ -42,6 +43,9 @@ pub(crate) async fn respond<B: Backend>(exchange: Exchange<'_, B>) -> Result<Rep
         Endpoint::Attestation => attestation::show(&exchange).await,
         Endpoint::Audit => audit::page(&exchange).await,
         Endpoint::AuditVerification => audit::verification(&exchange).await,
+        Endpoint::TokenList => tokens::list(&exchange).await,
+        Endpoint::TokenCreate => tokens::create(exchange).await,
+        Endpoint::TokenRevoke => tokens::revoke(&exchange).await,
     }
 }
 

@@ -95,7 +95,7 @@ fn workspace(fields: &mut Fields) -> Result<String, Refusal> {
 }
 
 /// A key that is not honoured must not be taken in silence.
-fn refuse_idempotency_key<B>(exchange: &Exchange<'_, B>, detail: &str) -> Result<(), Refusal> {
+pub(super) fn refuse_idempotency_key<B>(exchange: &Exchange<'_, B>, detail: &str) -> Result<(), Refusal> {
     match request::idempotency_key(&exchange.parts.headers)? {
         None => Ok(()),
         Some(_) => Err(Refusal::new(RefusalCode::InvalidValue, detail)),

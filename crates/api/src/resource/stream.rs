@@ -89,9 +89,7 @@ impl<B: Backend> Stream<B> {
 
     async fn page(&self) -> Result<session::view::EventPage, Refusal> {
         let wait_ms = u64::try_from(self.service.limits.stream_keep_alive.as_millis()).unwrap_or(u64::MAX);
-        let page = wait(&self.service, &self.session_id, self.cursor.as_deref(), self.limit, wait_ms).await?;
-        // After the wait, not before: what came meanwhile is not for a token that was revoked meanwhile.
-        self.service.authenticate(&self.bearer).map(|_| page)
+        wait(&self.service, &self.session_id, &self.bearer, self.cursor.as_deref(), self.limit, wait_ms).await
     }
 
     fn take(&mut self, page: EventPage) {

@@ -79,6 +79,8 @@ pub(super) const HEADS: &[Malformed] = &[
     Malformed::get("wait that overflows", session!("/events?wait_ms=18446744073709551617"), 422, "invalid_value"),
     Malformed::get("empty cursor", session!("/events?after="), 400, "cursor_invalid"),
     Malformed::get("cursor with a line break", session!("/events?after=a%0Ab"), 400, "cursor_invalid"),
+    Malformed::get("page with a bad position of a stream", session!("/events"), 400, "cursor_invalid")
+        .headers(&[("Last-Event-ID", "a b")]),
     Malformed::get("stream from a bad position", session!("/events"), 400, "cursor_invalid")
         .headers(&[("Accept", "text/event-stream"), ("Last-Event-ID", "a b")]),
     Malformed::get("full that is no flag", session!("/approvals/zz?full=1"), 422, "invalid_value"),

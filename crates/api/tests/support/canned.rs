@@ -1,6 +1,8 @@
 //! What the fake controller answers, always the same.
 
+use rules::canary::CanaryScope;
 use rules::refusal::{Refusal, RefusalCode};
+use rules::standing::{self, Guarded, SessionStanding};
 use serde_json::{Value, json};
 use session::view::{
     ActionRequest, AdvertisedOperation, Approval, BackgroundProcess, BlockChoice, NamedFile, PendingAction,
@@ -14,6 +16,7 @@ pub(super) fn summary() -> SessionSummary {
         session_id: SESSION.into(),
         workspace: "/w".into(),
         title: Some("t".into()),
+        state: SessionStanding::Blocked,
         status: "idle".into(),
         pending_actions: 1,
         blocked_reason: Some(Refusal::new(RefusalCode::SessionBlocked, "look at it")),
@@ -34,6 +37,7 @@ pub(super) fn snapshot() -> SessionSnapshot {
         rewind_choices: vec![RewindChoice { turn: 1, event_id: "e".into(), text: "p".into(), at: "a".into() }],
         model_choices: vec!["m".into()],
         acknowledge_choices: vec![BlockChoice { block_id: "b".into(), observation_ids: vec!["o".into()] }],
+        canaries: standing::canaries(&[CanaryScope::Session], &[], &[], Guarded::Up),
         values: [("policy".to_owned(), json!("AlwaysConfirm"))].into(),
         cursor: "c0".into(),
     }
@@ -76,6 +80,7 @@ pub(super) fn receipt(request: &ActionRequest, state: &str) -> ReceiptView {
         result: Value::Null,
         created_at: "2026-01-01T00:00:00Z".into(),
         updated_at: "2026-01-01T00:00:00Z".into(),
+        request_id: session::request::current().map(|id| id.as_str().into()),
         replayed: false,
     }
 }

@@ -8,13 +8,14 @@ use api::Backend;
 use rules::catalog::OperationInput;
 use rules::refusal::{Refusal, RefusalCode};
 use rules::role::{Role, Roles};
+use rules::standing::DaemonState;
 use serde_json::{Value, json};
 use session::view::{
     ActionRequest, Approval, AttachSession, Attestation, AuditEntry, AuditPage, BrokenLink, Caller, CreateSession,
-    EventPage, EventView, ProbeView, Readiness, ReceiptView, RefusedRequest, Resync, SessionSnapshot, SessionSummary,
-    SetupAction, StatusView, Verification,
+    CreatedToken, EventPage, EventView, Finding, ProbeView, Readiness, ReceiptView, RefusedRequest, Resync,
+    SessionSnapshot, SessionSummary, SetupAction, StatusView, TokenView, Verification,
 };
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use super::canned::{approval, receipt, snapshot, summary};
 use super::{APPROVAL, GENERATION, OWNER, SESSION};
@@ -32,6 +33,7 @@ struct Inner {
     news: Notify,
     reading: AtomicUsize,
     revoked: AtomicBool,
+    changes: watch::Sender<()>,
     refused: Mutex<Vec<RefusedRequest>>,
 }
 
@@ -60,6 +62,7 @@ impl Fake {
     /// No token is known any more.
     pub(crate) fn revoke(&self) {
         self.inner.revoked.store(true, Ordering::SeqCst);
+        self.inner.changes.send_replace(());
     }
 
     fn note(&self, call: impl Into<String>) {
@@ -101,6 +104,10 @@ impl Drop for Reading<'_> {
     }
 }
 
+fn token(name: &str, roles: Roles) -> TokenView {
+    TokenView { name: name.into(), roles, created_at: "a".into(), revoked_at: None }
+}
+
 fn known(session_id: &str) -> Result<(), Refusal> {
     if session_id == SESSION {
         return Ok(());
@@ -123,8 +130,13 @@ impl Backend for Fake {
         Some(Caller { name: bearer.trim_end_matches("-token").to_owned(), roles })
     }
 
-    fn readiness(&self) -> Readiness {
-        Readiness { ready: false, reasons: vec![Refusal::new(RefusalCode::ServerNotInstalled, "install it")] }
+    fn token_changes(&self) -> watch::Receiver<()> {
+        self.inner.changes.subscribe()
+    }
+
+    async fn readiness(&self) -> Readiness {
+        let refusal = Refusal::new(RefusalCode::ServerNotInstalled, "install it");
+        Readiness { ready: false, reasons: vec![Finding::of(refusal)] }
     }
 
     fn generation(&self, session_id: &str) -> Option<u64> {
@@ -134,15 +146,17 @@ impl Backend for Fake {
     async fn status(&self) -> StatusView {
         self.note("status");
         StatusView {
-            state: "degraded".into(),
+            state: DaemonState::Degraded,
             gatepost_version: "0".into(),
             pid: 1,
             contract_version: "1.40.0".into(),
             installed: None,
             servers: vec![],
+            spare: None,
             sessions: vec![summary()],
             confinement_level: "weak".into(),
             confinement_missing: vec![],
+            confinement_notes: vec![],
             findings: vec![],
             notes: vec![],
         }
@@ -274,6 +288,21 @@ impl Backend for Fake {
         self.note("verify");
         let broken = BrokenLink { n: 3, fault: "gap", detail: "it is missing".into() };
         Ok(Verification { links: 2, rows: 0, broken: Some(broken) })
+    }
+
+    async fn tokens(&self) -> Result<Vec<TokenView>, Refusal> {
+        self.note("tokens");
+        Ok(vec![token("desktop", Roles::of(&[Role::Operator]))])
+    }
+
+    async fn create_token(&self, name: &str, roles: Roles) -> Result<CreatedToken, Refusal> {
+        self.note(format!("create token {name} {roles}"));
+        Ok(CreatedToken { view: token(name, roles), token: host::Secret::new("gatepost_new".into()) })
+    }
+
+    async fn revoke_token(&self, name: &str) -> Result<TokenView, Refusal> {
+        self.note(format!("revoke token {name}"));
+        Err(Refusal::new(RefusalCode::TokenNotFound, "no such token"))
     }
 
     async fn note_refusal(&self, refused: RefusedRequest) {

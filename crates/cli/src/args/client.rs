@@ -32,6 +32,8 @@ pub enum ClientCommand {
     /// Lift the block put on a session because an action ran that nobody accepted; without BLOCK it is asked for, at a
     /// terminal only
     Acknowledge(AcknowledgeArgs),
+    /// Watch sessions, prompt and decide on a full screen; at a terminal only
+    Console(ConsoleArgs),
     /// Print the redacted events
     Events(EventsArgs),
     /// Stop the running turn; always available
@@ -48,6 +50,9 @@ pub enum ClientCommand {
     Model(ModelArgs),
     /// Set the title
     Title(TitleArgs),
+    /// Make, list or revoke tokens of clients (with the owner's token)
+    #[command(subcommand, arg_required_else_help = false)]
+    Token(TokenCommand),
     /// Look up what became of an action
     Receipt {
         /// The action id that was printed or given with --action-id.
@@ -73,6 +78,61 @@ pub enum SessionCommand {
     },
     /// Close a session
     Close(CloseArgs),
+}
+
+/// What to do with tokens.
+#[derive(Debug, Clone, Subcommand)]
+pub enum TokenCommand {
+    /// Make a token and print it, once
+    Create(TokenArgs),
+    /// List the tokens, without what they are
+    List,
+    /// End a token, and what waits with it
+    Revoke {
+        /// Name of the token.
+        #[arg(long, value_name = "N", value_parser = values::token_name)]
+        name: String,
+    },
+}
+
+/// What a token may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TokenRole {
+    /// Reads.
+    Observer,
+    /// Prompts, interrupts, rejects, forks, rewinds.
+    Operator,
+    /// Accepts; also rejects and interrupts.
+    Approver,
+}
+
+impl TokenRole {
+    /// The API's word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Observer => "observer",
+            Self::Operator => "operator",
+            Self::Approver => "approver",
+        }
+    }
+}
+
+/// Arguments of `token create`.
+#[derive(Debug, Clone, Args)]
+pub struct TokenArgs {
+    /// What it may do; several are separated by commas, or the option is repeated.
+    #[arg(
+        long = "role",
+        value_enum,
+        required = true,
+        value_delimiter = ',',
+        value_name = "observer|operator|approver"
+    )]
+    pub roles: Vec<TokenRole>,
+    /// Its name, under which the records say what was done with it; never used again, also after it was revoked.
+    #[arg(long, value_name = "N", value_parser = values::token_name)]
+    pub name: String,
 }
 
 /// Arguments of `session start`.
@@ -199,6 +259,14 @@ pub struct AcknowledgeArgs {
     /// The digest of the block (`gatepost session show ID`), or at least its first 12 digits.
     #[arg(value_name = "BLOCK", value_parser = ApprovalDigits::parse)]
     pub block: Option<ApprovalDigits>,
+}
+
+/// Arguments of `console`.
+#[derive(Debug, Clone, Args)]
+pub struct ConsoleArgs {
+    /// Session to open, or a unique prefix of it.
+    #[arg(value_name = "ID", value_parser = IdPrefix::parse)]
+    pub session: Option<IdPrefix>,
 }
 
 /// Arguments of `events`.

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 /// Most bytes of a prompt.
 pub(crate) const MAX_PROMPT_BYTES: usize = 200_000;
+const MAX_TOKEN_NAME_CHARS: usize = 64;
 const MAX_TITLE_CHARS: usize = 200;
-const MAX_REASON_BYTES: usize = 2_000;
+pub(crate) const MAX_REASON_BYTES: usize = 2_000;
 const MAX_ACTION_ID_CHARS: usize = 128;
 const MAX_CURSOR_BYTES: usize = 256;
 const MAX_MODEL_BYTES: usize = 256;
@@ -90,6 +91,17 @@ pub(super) fn action_id(text: &str) -> Result<String, String> {
     let fits = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte));
     if text.is_empty() || text.len() > MAX_ACTION_ID_CHARS || !fits {
         return Err(format!("an action id is 1 to {MAX_ACTION_ID_CHARS} characters of [A-Za-z0-9._:-]"));
+    }
+    Ok(text.to_owned())
+}
+
+pub(super) fn token_name(text: &str) -> Result<String, String> {
+    let fits = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+    let begins = text.starts_with(|first: char| first.is_ascii_alphanumeric());
+    if !begins || text.len() > MAX_TOKEN_NAME_CHARS || !fits || text == "owner" {
+        return Err(format!(
+            "a token's name is 1 to {MAX_TOKEN_NAME_CHARS} characters of [A-Za-z0-9._-], a letter or digit first, and not `owner`"
+        ));
     }
     Ok(text.to_owned())
 }

@@ -11,7 +11,8 @@ use serde_json::Value;
 
 use super::{ClientContext, Console};
 use crate::failure::Failure;
-use crate::output::{Output, json_line, with_ok, write_quietly};
+use crate::output::{self, Output, json_line, with_ok, write_quietly};
+use crate::progress::Progress;
 use crate::render::style::Style;
 use crate::sanitize;
 use crate::transport::{self, Call, Effect};
@@ -19,10 +20,12 @@ use crate::transport::{self, Call, Effect};
 /// How long a read may take.
 pub(super) const READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a request may take that may have to start a server first.
-pub(super) const START_TIMEOUT: Duration = Duration::from_secs(900);
+const START_TIMEOUT: Duration = Duration::from_secs(900);
 /// Silence after which a person is told that something is still going on.
 const PROGRESS_AFTER: Duration = Duration::from_secs(1);
 const PROGRESS_EVERY: Duration = Duration::from_secs(15);
+/// Between two states of a bar.
+const FRAME_EVERY: Duration = Duration::from_millis(250);
 /// Longest answer to a question, in bytes.
 const MAX_ANSWER_BYTES: usize = 256;
 
@@ -92,17 +95,19 @@ impl<'a> App<'a> {
 
     /// The exit code at the end: output that could not be written is a failure, a reader who left is not.
     pub(super) fn finish(&self, exit: ExitCode) -> ExitCode {
-        match self.stdout.borrow().trouble() {
-            Some(words) => {
-                self.note(&format!("error: output_failed: {words}"));
-                if exit == ExitCode::Done { ExitCode::Failed } else { exit }
-            }
-            None => exit,
-        }
+        output::after_trouble(self.stdout.borrow().trouble(), exit, &mut **self.stderr.borrow_mut())
     }
 
     pub(super) async fn get(&self, target: String) -> Result<Value, Failure> {
         self.call(Method::GET, target, None, Effect::Read, READ_TIMEOUT).await
+    }
+
+    /// A request that may have to start a server first.
+    pub(super) async fn start(&self, target: &str, body: &Value) -> Result<Value, Failure> {
+        let target = target.to_owned();
+        let call =
+            Call { method: Method::POST, target, body: Some(body), effect: Effect::Change, within: START_TIMEOUT };
+        self.with_progress("starting the session, and its server where none runs", self.send_quietly(call)).await
     }
 
     /// One request, with a word on standard error while it takes longer than a second.
@@ -125,15 +130,23 @@ impl<'a> App<'a> {
 
     pub(super) async fn with_progress<T>(&self, what: &str, work: impl Future<Output = T>) -> T {
         let began = Instant::now();
+        let live = self.context.live_progress && !self.json();
+        let mut progress = Progress::new(live);
         let mut work = std::pin::pin!(work);
         let mut next = PROGRESS_AFTER;
-        loop {
+        let value = loop {
             match tokio::time::timeout(next, &mut work).await {
-                Ok(value) => return value,
+                Ok(value) => break value,
+                Err(_) if live => {
+                    let elapsed_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+                    progress.tell(&mut **self.stderr.borrow_mut(), what, "", elapsed_ms);
+                }
                 Err(_) => self.note(&format!("{what} … {} s", began.elapsed().as_secs())),
             }
-            next = PROGRESS_EVERY;
-        }
+            next = if live { FRAME_EVERY } else { PROGRESS_EVERY };
+        };
+        progress.clear(&mut **self.stderr.borrow_mut());
+        value
     }
 
     /// Whether a person sees what is printed and can answer.

@@ -1,11 +1,11 @@
 //! Deciding on the pending batch: shown whole, named by its digest.
 
 use api_types::{Approval, ExitCode};
-use serde_json::{Value, json};
 
 use super::app::App;
 use super::resolve;
 use super::wait::{self, Action};
+use crate::acceptable::{self, decision};
 use crate::args::{ApproveArgs, RejectArgs};
 use crate::failure::Failure;
 use crate::render;
@@ -69,13 +69,6 @@ pub(super) async fn reject(app: &App<'_>, args: &RejectArgs) -> Result<ExitCode,
     wait::carry_out(app, &action).await
 }
 
-fn decision(approval_id: &str, decision: &str, reason: Option<&str>) -> Value {
-    match reason {
-        Some(reason) => json!({"approval_id": approval_id, "decision": decision, "reason": reason}),
-        None => json!({"approval_id": approval_id, "decision": decision}),
-    }
-}
-
 fn show(app: &App<'_>, batch: &Approval) {
     if !app.json() {
         app.print(&render::approval::approval(batch, &app.style));
@@ -97,17 +90,10 @@ async fn the_only_one(app: &App<'_>, session_id: &str) -> Result<Approval, Failu
 
 /// What cannot be accepted is not asked about.
 fn approvable(batch: &Approval) -> Result<(), Failure> {
-    let refuse = |code: &str, detail: &str| Err(Failure::new(ExitCode::Conflict, code, detail));
-    if batch.holds_secret {
-        return refuse("approval_holds_secret", "a live secret stands in it");
+    match acceptable::refusal(batch) {
+        Some((code, detail)) => Err(Failure::new(ExitCode::Conflict, code, detail)),
+        None => Ok(()),
     }
-    if batch.actions.iter().any(|action| action.in_doubt) {
-        return refuse("approval_in_doubt", "an action of it was approved before and may have run");
-    }
-    if !batch.complete || batch.actions.is_empty() || batch.actions.iter().any(|action| action.truncated) {
-        return refuse("approval_not_shown_in_full", "the daemon did not send the batch whole");
-    }
-    Ok(())
 }
 
 fn must_be_named(command: &str) -> Failure {

@@ -4,6 +4,7 @@ use api_types::{Approval, ApprovalList, ExitCode, SessionList, SessionSnapshot};
 use serde_json::{Value, json};
 
 use super::app::{App, typed};
+use crate::acceptable::is_digest;
 use crate::args::{ApprovalDigits, IdPrefix};
 use crate::failure::Failure;
 use crate::sanitize;
@@ -100,8 +101,4 @@ pub(super) async fn approval(app: &App<'_>, session_id: &str, digits: &ApprovalD
                 .hint("type more of it"))
         }
     }
-}
-
-fn is_digest(text: &str) -> bool {
-    text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }

@@ -7,7 +7,7 @@ use http::Method;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::app::{App, READ_TIMEOUT, START_TIMEOUT, typed};
+use super::app::{App, READ_TIMEOUT, typed};
 use super::resolve;
 use crate::args::{AttachArgs, CloseArgs, IdPrefix, StartArgs};
 use crate::failure::Failure;
@@ -48,7 +48,7 @@ async fn post(app: &App<'_>, target: &str, request: &impl Serialize) -> Result<V
     let body = serde_json::to_value(request).map_err(|error| {
         Failure::new(ExitCode::Failed, "internal", format!("the request cannot be written: {error}"))
     })?;
-    app.call(Method::POST, target.to_owned(), Some(&body), Effect::Change, START_TIMEOUT).await
+    app.start(target, &body).await
 }
 
 fn shown(app: &App<'_>, body: &Value) -> Result<ExitCode, Failure> {

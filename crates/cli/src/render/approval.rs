@@ -60,12 +60,12 @@ pub(crate) fn approval(approval: &Approval, style: &Style) -> String {
 fn action(action: &PendingAction, number: usize, total: usize, style: &Style) -> String {
     let mut out =
         format!("\n  {}\n", style.bold(&format!("action {number} of {total}: {}", sanitize::line(&action.tool))));
-    out.push_str(&block::value(&action.arguments));
+    out.push_str(&block::value(&action.arguments, style.columns()));
     if action.agent_risk.is_some() || action.agent_summary.is_some() {
         out.push_str(&format!("  {}\n", style.dim("the agent's own words, not checked:")));
         for (name, words) in [("risk", &action.agent_risk), ("summary", &action.agent_summary)] {
             if let Some(words) = words {
-                out.push_str(&block::named(name, words));
+                out.push_str(&block::named(name, words, style.columns()));
             }
         }
     }

@@ -22,10 +22,11 @@ fn row(link: &AuditEntry) -> Vec<String> {
     };
     let what = match word("kind").as_str() {
         "session" => word("origin"),
+        "token" => word("roles"),
         "accept" => word("approval_id").chars().take(12).collect(),
         _ => either("operation_id", "request"),
     };
-    let id = either("client_action_id", "session_id");
+    let id = if word("kind") == "token" { word("name") } else { either("client_action_id", "session_id") };
     vec![link.n.to_string(), link.at.clone(), word("kind"), word("caller"), what, word("state"), word("code"), id]
 }
 

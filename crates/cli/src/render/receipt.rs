@@ -35,7 +35,7 @@ pub(crate) fn receipt(receipt: &Receipt, style: &Style) -> String {
     }
     if has_content(&receipt.result) {
         out.push_str("  result\n");
-        out.push_str(&block::value(&receipt.result));
+        out.push_str(&block::value(&receipt.result, style.columns()));
     }
     out
 }

@@ -1,8 +1,9 @@
 //! Sessions: the list, one snapshot, a closed one.
 
-use api_types::{BlockChoice, Closed, Reason, SessionSnapshot, SessionSummary};
+use api_types::{BlockChoice, Closed, Reason, SessionSnapshot, SessionState, SessionSummary};
 use serde_json::Value;
 
+use super::canary;
 use super::style::Style;
 use super::table::table;
 use crate::sanitize;
@@ -13,7 +14,7 @@ pub(crate) fn list(sessions: &[SessionSummary], style: &Style) -> String {
         return "no sessions; `gatepost session start --workspace DIR` starts one\n".to_owned();
     }
     let rows: Vec<Vec<String>> = sessions.iter().map(row).collect();
-    let mut out = table(&["SESSION", "STATUS", "PENDING", "TITLE", "WORKSPACE"], &rows);
+    let mut out = table(&["SESSION", "STATE", "STATUS", "PENDING", "TITLE", "WORKSPACE"], &rows);
     for session in sessions {
         if let Some(reason) = &session.blocked_reason {
             out.push_str(&format!("{}  {}", sanitize::line(&session.session_id), blocked(reason, style)));
@@ -23,19 +24,31 @@ pub(crate) fn list(sessions: &[SessionSummary], style: &Style) -> String {
 }
 
 fn row(session: &SessionSummary) -> Vec<String> {
-    let status =
-        if session.blocked_reason.is_some() { format!("{} (blocked)", session.status) } else { session.status.clone() };
     vec![
         session.session_id.clone(),
-        status,
+        state_word(session.state).to_owned(),
+        session.status.clone(),
         session.pending_actions.to_string(),
         session.title.clone().unwrap_or_default(),
         session.workspace.clone(),
     ]
 }
 
+/// The API's word for a state.
+fn state_word(state: SessionState) -> &'static str {
+    match state {
+        SessionState::Starting => "starting",
+        SessionState::Ready => "ready",
+        SessionState::Blocked => "blocked",
+        SessionState::CrashLooping => "crash-looping",
+        SessionState::Stopped => "stopped",
+    }
+}
+
 fn blocked(reason: &Reason, style: &Style) -> String {
-    format!("{} {}: {}\n", style.bad("blocked:"), sanitize::line(&reason.code), sanitize::line(&reason.detail))
+    let Reason { code, detail, remedy } = reason;
+    let told = format!("{} {}: {}", style.bad("blocked:"), sanitize::line(code), sanitize::line(detail));
+    format!("{told}\n    remedy: {}\n", sanitize::line(remedy))
 }
 
 /// What the tripwire found, with the digest that acknowledges it.
@@ -54,6 +67,7 @@ pub(crate) fn snapshot(snapshot: &SessionSnapshot, style: &Style) -> String {
     for (name, value) in [
         ("title", title),
         ("workspace", &snapshot.workspace),
+        ("state", state_word(snapshot.state)),
         ("status", &snapshot.status),
         ("pending", &snapshot.pending_actions.to_string()),
         ("generation", &snapshot.capability_generation.to_string()),
@@ -77,6 +91,10 @@ pub(crate) fn snapshot(snapshot: &SessionSnapshot, style: &Style) -> String {
     let operations: Vec<&str> = snapshot.advertised_operations.iter().map(|one| one.operation_id.as_str()).collect();
     let offered = if operations.is_empty() { "(nothing)".to_owned() } else { operations.join(", ") };
     out.push_str(&format!("  {:<12} {}\n", "offers", sanitize::line(&offered)));
+    if !snapshot.canaries.is_empty() {
+        out.push_str("  canaries\n");
+        out.push_str(&canary::list(&snapshot.canaries, style));
+    }
     if !snapshot.choices.model.is_empty() {
         out.push_str(&format!("  {:<12} {}\n", "models", sanitize::line(&snapshot.choices.model.join(", "))));
     }

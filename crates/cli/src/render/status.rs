@@ -1,9 +1,9 @@
 //! One look at everything.
 
-use api_types::{OverallState, Server, ServerState, Status};
+use api_types::{OverallState, Server, ServerState, Spare, SpareState, Status};
 
-use super::session;
 use super::style::Style;
+use super::{canary, session};
 use crate::sanitize;
 
 /// The API's word for a state.
@@ -13,6 +13,7 @@ pub(crate) fn state_word(state: OverallState) -> &'static str {
         OverallState::Degraded => "degraded",
         OverallState::Blocked => "blocked",
         OverallState::Starting => "starting",
+        OverallState::Stopping => "stopping",
     }
 }
 
@@ -21,7 +22,7 @@ pub(crate) fn status(status: &Status, style: &Style) -> String {
     let word = state_word(status.state);
     let state = match status.state {
         OverallState::Ready => style.good(word),
-        OverallState::Degraded | OverallState::Starting => style.warn(word),
+        OverallState::Degraded | OverallState::Starting | OverallState::Stopping => style.warn(word),
         OverallState::Blocked => style.bad(word),
     };
     let mut out = format!(
@@ -34,6 +35,15 @@ pub(crate) fn status(status: &Status, style: &Style) -> String {
     );
     for missing in &status.confinement_missing {
         out.push_str(&format!("    lacks: {}\n", sanitize::line(missing)));
+    }
+    for note in &status.confinement_notes {
+        out.push_str(&format!("    note: {}\n", sanitize::line(note)));
+    }
+    let refused = &status.refused_peers;
+    if refused.count > 0 {
+        let (why, at) = (refused.last_code.as_deref().unwrap_or("-"), refused.last_at.as_deref().unwrap_or("-"));
+        let (count, why, at) = (refused.count, sanitize::line(why), sanitize::line(at));
+        out.push_str(&format!("  connections refused unread: {count}, the last at {at} ({why})\n"));
     }
     for finding in &status.findings {
         out.push_str(&format!(
@@ -49,8 +59,32 @@ pub(crate) fn status(status: &Status, style: &Style) -> String {
     for one in &status.servers {
         out.push_str(&server(one, style));
     }
+    if let Some(one) = &status.spare {
+        out.push_str(&spare(one, style));
+    }
     out.push('\n');
     out.push_str(&session::list(&status.sessions, style));
+    out
+}
+
+fn spare(spare: &Spare, style: &Style) -> String {
+    let state = match spare.state {
+        SpareState::None => style.dim("none"),
+        SpareState::Starting => style.warn("starting"),
+        SpareState::Waiting => style.good("waiting"),
+        SpareState::Failed => style.bad("failed"),
+    };
+    let pid = spare.pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
+    let mut out = format!("  spare {state}{pid}\n");
+    if let Some(reason) = &spare.reason {
+        out.push_str(&format!("    {}: {}\n", sanitize::line(&reason.code), sanitize::line(&reason.detail)));
+    }
+    if let Some(remedy) = &spare.remedy {
+        out.push_str(&format!("    remedy: {}\n", sanitize::line(remedy)));
+    }
+    if let Some(next_try_at) = &spare.next_try_at {
+        out.push_str(&format!("    next try {}\n", sanitize::line(next_try_at)));
+    }
     out
 }
 
@@ -72,13 +106,13 @@ fn server(server: &Server, style: &Style) -> String {
     if let Some(reason) = &server.reason {
         out.push_str(&format!("    {}: {}\n", sanitize::line(&reason.code), sanitize::line(&reason.detail)));
     }
+    if let Some(remedy) = &server.remedy {
+        out.push_str(&format!("    remedy: {}\n", sanitize::line(remedy)));
+    }
     if let Some(next_try_at) = &server.next_try_at {
         let failures = server.failures_in_a_row;
         out.push_str(&format!("    failed {failures} times in a row, next try {}\n", sanitize::line(next_try_at)));
     }
-    for canary in &server.canaries {
-        let mark = if canary.passed { style.good("passed") } else { style.bad("FAILED") };
-        out.push_str(&format!("    {mark}  {}  {}\n", sanitize::line(&canary.canary), sanitize::line(&canary.detail)));
-    }
+    out.push_str(&canary::list(&server.canaries, style));
     out
 }

@@ -1,14 +1,28 @@
-//! Colour, where it is wanted.
+//! Colour, where it is wanted, and how wide text may become.
+
+/// Columns of a terminal whose width is not asked for.
+const USUAL_COLUMNS: usize = 80;
 
 /// Colours text, or leaves it alone.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Style {
     color: bool,
+    columns: usize,
 }
 
 impl Style {
     pub(crate) fn new(color: bool) -> Self {
-        Self { color }
+        Self { color, columns: USUAL_COLUMNS }
+    }
+
+    /// Without colour, for a place that is this wide.
+    pub(crate) fn plain(columns: usize) -> Self {
+        Self { color: false, columns }
+    }
+
+    /// Most columns of a line that stands behind a bar.
+    pub(crate) fn columns(self) -> usize {
+        self.columns
     }
 
     pub(crate) fn bold(self, text: &str) -> String {

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use cli::{ClientContext, Command, Console, ParseOutcome};
+use cli::{ClientContext, Command, Console, ParseOutcome, TokenFile};
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -126,11 +126,12 @@ impl Fake {
     pub fn context(&self) -> ClientContext {
         ClientContext {
             socket: self.directory.path().join("s"),
-            token_file: self.directory.path().join("token"),
+            token_file: token_file(self.directory.path().join("token")),
             json: false,
             color: false,
             stdin_is_terminal: false,
             stdout_is_terminal: false,
+            live_progress: false,
         }
     }
 
@@ -231,6 +232,11 @@ impl Kept {
     }
 }
 
+/// Kept as it is read.
+pub fn token_file(path: PathBuf) -> TokenFile {
+    TokenFile::new(path, Bytes::from)
+}
+
 /// Parses and runs as the binary does. `--json` of the words counts; socket and token are the context's.
 pub fn run(words: &[&str], mut context: ClientContext, typed: &str) -> Ran {
     let (out, err) = (Kept::default(), Kept::default());
@@ -239,7 +245,7 @@ pub fn run(words: &[&str], mut context: ClientContext, typed: &str) -> Ran {
         ParseOutcome::Exit(exit) => exit,
         ParseOutcome::Run(parsed) => {
             context.json = parsed.json;
-            context.color = context.color && parsed.color(true, None);
+            context.color = context.color && parsed.color(true, None, None);
             let Command::Client(command) = &parsed.command else { panic!("{words:?} is not for the daemon") };
             let console = Console::new(
                 Box::new(Cursor::new(typed.as_bytes().to_vec())),
@@ -259,7 +265,7 @@ pub fn nowhere() -> (tempfile::TempDir, PathBuf) {
 }
 
 pub fn summary(id: &str, title: &str) -> Value {
-    json!({"session_id": id, "workspace": "/home/u/src/app", "title": title, "status": "idle", "pending_actions": 0,
+    json!({"session_id": id, "workspace": "/home/u/src/app", "title": title, "state": "ready", "remedy": null, "status": "idle", "pending_actions": 0,
         "blocked_reason": null, "created_at": "2026-01-01T00:00:00Z"})
 }
 
@@ -268,7 +274,7 @@ pub fn sessions() -> Reply {
 }
 
 pub fn snapshot_value() -> Value {
-    json!({"session_id": S1, "workspace": "/home/u/src/app", "title": "first", "status": "idle", "pending_actions": 0,
+    json!({"session_id": S1, "workspace": "/home/u/src/app", "title": "first", "state": "ready", "remedy": null, "status": "idle", "pending_actions": 0,
         "created_at": "2026-01-01T00:00:00Z", "capability_generation": 7, "observed_at": "2026-01-01T00:00:01Z",
         "valid_until": "2026-01-01T00:00:31Z",
         "advertised_operations": [{"operation_id": "session.prompt.send", "needs_generation": true}],

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::Look;
 use crate::places::Places;
 use crate::server;
-use crate::signals::StopSignals;
+use crate::signals::{Hangup, StopSignals};
 use scene::Seen;
 use stage::{Closed, Pace, Stage};
 use story::Story;
@@ -29,12 +29,11 @@ use story::Story;
 /// What was not as it must be; everything is taken away all the same.
 pub(crate) fn run(places: &Places, args: &DemoArgs, look: Look) -> Result<Value, Failure> {
     let broken = |error: std::io::Error| failed(format!("the demonstration cannot begin: {error}"));
-    host::hygiene::harden_self().map_err(broken)?;
     // Whatever outlives the daemon falls to this process, and is seen.
     host::hygiene::become_subreaper().map_err(broken)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(broken)?;
     let ended = runtime.block_on(async {
-        let signals = StopSignals::listen().map_err(broken)?;
+        let signals = StopSignals::listen(Hangup::Stops).map_err(broken)?;
         perform(places, args, look, &signals).await
     });
     runtime.shutdown_background();
@@ -210,7 +209,7 @@ mod tests {
             let failure = ended.unwrap_err();
             assert_eq!((failure.exit, failure.code.as_str()), (ExitCode::Failed, "demo_failed"));
             let mut told = Vec::new();
-            assert_eq!(cli::conclude(&Err(failure), true, &mut told, &mut std::io::sink()), ExitCode::Failed);
+            assert_eq!(cli::conclude(&Err(failure), true, None, &mut told, &mut std::io::sink()), ExitCode::Failed);
             let object: Value = serde_json::from_slice(&told).unwrap();
             assert_eq!((&object["ok"], &object["log_tail"]), (&json!(false), &json!(["last words"])));
         }

@@ -14,6 +14,7 @@ use testkit::model::ScriptedModel;
 
 use super::client::Client;
 use super::{failed, leftovers};
+use crate::places::token_file;
 use crate::signals::StopSignals;
 
 /// How long the daemon may take until it can take a session.
@@ -117,7 +118,7 @@ impl Stage {
         let spawned = self.spawner.spawn(spec);
         self.daemon = Some(spawned.map_err(|error| failed(format!("the daemon cannot be started: {error}")))?);
         let (socket, token) = (self.state().join("run/gatepost.sock"), self.state().join("owner.token"));
-        let client = Client::new(Daemon::new(socket, token));
+        let client = Client::new(Daemon::new(socket, token_file(token)));
         let began = Instant::now();
         while !client.is_ready().await {
             if let Some(status) = self.daemon_exit() {

@@ -3,13 +3,13 @@
 use std::io::{Write, stderr, stdout};
 use std::time::{Duration, Instant};
 
+use cli::progress::{Progress, duration};
 use cli::{Failure, sanitize};
 use serde_json::{Map, Value};
 
 use super::scene::Seen;
 use super::stage::Closed;
 use crate::Look;
-use crate::progress::{Progress, duration};
 use crate::server::install::Ready;
 
 /// Silence after which is said what is being waited for.

@@ -2,6 +2,7 @@
 
 mod logs;
 mod redaction;
+mod shapes;
 
 use std::path::Path;
 
@@ -78,7 +79,7 @@ fn versions(places: &Places) -> Value {
 }
 
 fn described(settings: &Settings) -> Value {
-    let Settings { agent_server, workspaces, model, approval, confinement, events, from_file, .. } = settings;
+    let Settings { agent_server, workspaces, model, approval, confinement, events, log, from_file, .. } = settings;
     json!({
         "from_file": from_file,
         "agent_server": {
@@ -91,11 +92,20 @@ fn described(settings: &Settings) -> Value {
             "idle_stop_min": agent_server.idle_stop_min,
             "probe_interval_s": agent_server.probe_interval_s,
         },
-        "workspaces": {"roots": workspaces.roots},
+        "workspaces": {"roots": workspaces.roots, "git_dirs": workspaces.git_dirs},
         "model": model.as_ref().map(model_described),
         "approval": {"expires_min": approval.expires_min, "reviewed_content": approval.reviewed_content},
-        "confinement": {"level": confinement.level.as_str()},
-        "events": {"retention_days": events.retention_days},
+        "confinement": {
+            "level": confinement.level.as_str(),
+            "read": confinement.read,
+            "write": confinement.write,
+        },
+        "events": {
+            "retention_days": events.retention_days,
+            "rest_after_s": events.rest_after_s,
+            "rest_read_s": events.rest_read_s,
+        },
+        "log": {"json": log.format == settings::LogFormat::Json, "level": log.level},
     })
 }
 

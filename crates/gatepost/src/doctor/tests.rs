@@ -85,6 +85,38 @@ fn no_planted_secret_is_in_the_bundle() {
     assert!(bundle["places"]["secret_key_file"].as_str().unwrap().ends_with("secret.key"));
 }
 
+/// Of every kind there is, known to gatepost or not, wherever it could stand.
+#[test]
+fn no_secret_of_any_kind_is_in_the_bundle() {
+    let kinds = [
+        "client \"Authorization: Bearer planted-1\"",
+        "planted client token: sk-ant-planted-2-0123456789",
+        "remote https://user:planted-3@git.example/x.git",
+        "export AWS_SECRET_ACCESS_KEY='planted-4'",
+        "{\"env\": {\"DB_PASSWORD\": \"planted-5\"}}",
+        "jwt eyJhbGciOi.planted-6.planted-6",
+        "-----BEGIN OPENSSH PRIVATE KEY-----",
+        "planted-7",
+        "-----END OPENSSH PRIVATE KEY-----",
+        "session key planted-8-of-secret-key and planted-9-of-token-file",
+        "push with ghp_planted10planted10",
+    ];
+    let home = Home::new(&kinds.join("\n"));
+    write_private_new(&home.path("state/secret.key"), b"planted-8-of-secret-key").unwrap();
+    write_private_new(&home.path("other.token"), b"planted-9-of-token-file").unwrap();
+    let mut places = home.places();
+    places.token_file = home.path("other.token");
+    let settings = Settings::load(&places.sources);
+    let findings =
+        [Finding::failed("daemon", "no answer from https://a:planted-11@proxy/", "ask sk-planted-12-0123456789")];
+    let file = home.path("bundle.json");
+    bundle::write(&file, &places, settings.as_ref().ok(), &findings).unwrap();
+    let text = std::fs::read_to_string(file).unwrap();
+    let left: Vec<&str> = text.match_indices("planted-").map(|(at, _)| &text[at..at + 10]).collect();
+    assert!(left.is_empty() && !text.contains("planted10"), "{left:?} in {text}");
+    assert_eq!(parsed(&text)["logs"]["servers"][0]["lines"].as_array().unwrap().len(), kinds.len());
+}
+
 #[test]
 fn only_the_last_lines_are_taken_and_no_link_is_followed() {
     let log: String = (0..500).map(|at| format!("line {at}\n")).collect();
@@ -135,7 +167,7 @@ fn a_failed_check_ends_with_four_and_every_finding() {
     assert_eq!((failure.exit, failure.code.as_str()), (ExitCode::Blocked, "checks_failed"));
     assert!(!home.path("state/run").exists() && !home.path("state/secret.key").exists());
     let mut stdout = Vec::new();
-    assert_eq!(cli::conclude(&Err(failure), true, &mut stdout, &mut Vec::new()), ExitCode::Blocked);
+    assert_eq!(cli::conclude(&Err(failure), true, None, &mut stdout, &mut Vec::new()), ExitCode::Blocked);
     let object = parsed(std::str::from_utf8(&stdout).unwrap());
     assert_eq!((&object["ok"], &object["exit_code"]), (&json!(false), &json!(4)));
     let state = |check: &str| {
@@ -155,9 +187,19 @@ fn a_failed_check_ends_with_four_and_every_finding() {
         assert_eq!(state(check), Some(json!(wanted)), "{check} in {object}");
     }
     // What they say depends on the machine.
-    for check in
-        ["kernel", "user", "tmux", "git", "uv", "python", "confinement", "landlock", "user_namespaces", "bubblewrap"]
-    {
+    for check in [
+        "kernel",
+        "user",
+        "tmux",
+        "git",
+        "uv",
+        "python",
+        "confinement",
+        "landlock",
+        "user_namespaces",
+        "bubblewrap",
+        "server_trees",
+    ] {
         assert!(state(check).is_some(), "{check} in {object}");
     }
     assert!(!object.to_string().contains(OWNER_TOKEN) && !object.to_string().contains(MODEL_KEY));
@@ -168,7 +210,7 @@ fn warnings_are_no_failure() {
     let findings = [Finding::ok("git", "there"), Finding::warning("daemon", "not running", "start it")];
     let body = concluded(&findings, json!({"findings": finding::list(&findings)})).unwrap();
     let mut stdout = Vec::new();
-    assert_eq!(cli::conclude(&Ok(body), true, &mut stdout, &mut Vec::new()), ExitCode::Done);
+    assert_eq!(cli::conclude(&Ok(body), true, None, &mut stdout, &mut Vec::new()), ExitCode::Done);
     let object = parsed(std::str::from_utf8(&stdout).unwrap());
     let fields: Vec<&str> = object.as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!((fields, &object["ok"]), (vec!["ok", "findings"], &json!(true)));

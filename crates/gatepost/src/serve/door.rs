@@ -6,8 +6,9 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use api::{PeerPolicy, PeerVerdict};
-use host::peer::Descent;
+use host::peer::{Descent, GivenUp};
 use host::socket::{PrivateSocket, SocketError};
+use rules::peer::{Marks, PeerRefusal, Relative, may_be_a_leftover};
 
 /// The bound socket.
 pub(super) enum Door {
@@ -59,28 +60,38 @@ impl Door {
     }
 }
 
-/// INVARIANT I9: admits processes of this user that do not descend from this one. Everything below it is a server, or was
-/// started by one.
+/// INVARIANT I9: admits processes of this user that do not descend from this one (everything below it is a server, or was
+/// started by one) and cannot be what an earlier daemon left.
 pub(super) struct OwnUserOnly {
     uid: u32,
     pid: u32,
+    /// Filters of system calls that every process here is under.
+    filters_of_all: u32,
 }
 
 impl OwnUserOnly {
     pub(super) fn of_this_process() -> Self {
-        Self { uid: rustix::process::geteuid().as_raw(), pid: std::process::id() }
+        Self {
+            uid: host::hygiene::effective_user(),
+            pid: std::process::id(),
+            // Unknown: as if there were none, so that no more pass.
+            filters_of_all: host::peer::given_up_by_all().map_or(0, |by_all| by_all.filters),
+        }
     }
 
-    fn judge(&self, uid: u32, pid: u32, descent: impl FnOnce() -> Descent) -> PeerVerdict {
-        if uid != self.uid {
-            return PeerVerdict::Refuse(format!("process {pid} belongs to user {uid}"));
+    /// Why this peer may not speak.
+    fn refusal(&self, peer: &impl Looked) -> Option<PeerRefusal> {
+        if peer.uid() != self.uid {
+            return Some(PeerRefusal::OtherUser);
         }
-        match descent() {
-            Descent::NotDescendant => PeerVerdict::Admit,
-            Descent::Descendant(_) => PeerVerdict::Refuse(format!("process {pid} descends from an Agent Server")),
-            Descent::Unknown => {
-                PeerVerdict::Refuse(format!("whether process {pid} descends from a server is not known"))
-            }
+        match peer.descent(self.pid) {
+            Descent::Descendant(_) => return Some(PeerRefusal::Descendant),
+            Descent::Unknown => return Some(PeerRefusal::DescentUnknown),
+            Descent::NotDescendant => {}
+        }
+        match peer.marked_chain(self.filters_of_all) {
+            None => Some(PeerRefusal::DescentUnknown),
+            Some(chain) => may_be_a_leftover(&chain, self.filters_of_all).then_some(PeerRefusal::AncestryLost),
         }
     }
 }
@@ -88,10 +99,53 @@ impl OwnUserOnly {
 impl PeerPolicy for OwnUserOnly {
     fn check(&self, connection: BorrowedFd<'_>) -> PeerVerdict {
         match host::peer::peer_of(connection) {
-            Ok(peer) => self.judge(peer.uid, peer.pid, || peer.descends_from(&[self.pid])),
-            Err(error) => PeerVerdict::Refuse(error.to_string()),
+            Err(error) => PeerVerdict::Refuse { reason: PeerRefusal::NotIdentified, detail: error.to_string() },
+            Ok(peer) => match self.refusal(&peer) {
+                None => PeerVerdict::Admit,
+                Some(reason) => PeerVerdict::Refuse { reason, detail: words(reason, peer.pid, peer.uid) },
+            },
         }
     }
+}
+
+fn words(reason: PeerRefusal, pid: u32, uid: u32) -> String {
+    match reason {
+        PeerRefusal::OtherUser => format!("process {pid} belongs to user {uid}"),
+        PeerRefusal::Descendant => format!("process {pid} descends from an Agent Server"),
+        PeerRefusal::DescentUnknown => format!("whether process {pid} descends from a server is not known"),
+        PeerRefusal::AncestryLost => {
+            format!("process {pid} is confined and may be one that an earlier daemon left: who started it is not known")
+        }
+        PeerRefusal::NotIdentified | PeerRefusal::CheckFailed => format!("process {pid} cannot be judged"),
+    }
+}
+
+/// What is looked up about a peer.
+trait Looked {
+    fn uid(&self) -> u32;
+    fn descent(&self, from: u32) -> Descent;
+    /// The peer and those above it, at least to the first without the wrapper's marks.
+    fn marked_chain(&self, filters_of_all: u32) -> Option<Vec<Relative>>;
+}
+
+impl Looked for host::peer::Peer {
+    fn uid(&self) -> u32 {
+        self.uid
+    }
+
+    fn descent(&self, from: u32) -> Descent {
+        self.descends_from(&[from])
+    }
+
+    fn marked_chain(&self, filters_of_all: u32) -> Option<Vec<Relative>> {
+        let chain = self.chain_while(|given_up| marks(given_up).are_the_wrappers(filters_of_all))?;
+        Some(chain.iter().map(|one| Relative { marks: marks(&one.given_up), session: one.session }).collect())
+    }
+}
+
+fn marks(given_up: &GivenUp) -> Marks {
+    let GivenUp { no_new_privileges, filters, no_core_files } = *given_up;
+    Marks { no_new_privileges, filters, no_core_files }
 }
 
 #[cfg(test)]
@@ -101,32 +155,57 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn only_a_proved_stranger_of_the_same_user_is_admitted() {
-        let door = OwnUserOnly { uid: 7, pid: 1 };
-        assert_eq!(door.judge(7, 9, || Descent::NotDescendant), PeerVerdict::Admit);
-        for (uid, descent) in [
-            (8, Descent::NotDescendant),
-            (0, Descent::NotDescendant),
-            (7, Descent::Descendant(1)),
-            (7, Descent::Unknown),
-        ] {
-            let verdict = door.judge(uid, 9, || descent);
-            assert!(matches!(&verdict, PeerVerdict::Refuse(why) if why.contains('9')), "{verdict:?}");
+    struct Fake(u32, Descent, Option<Vec<Relative>>);
+
+    impl Looked for Fake {
+        fn uid(&self) -> u32 {
+            self.0
+        }
+
+        fn descent(&self, _: u32) -> Descent {
+            self.1
+        }
+
+        fn marked_chain(&self, _: u32) -> Option<Vec<Relative>> {
+            self.2.clone()
         }
     }
 
     #[test]
-    fn the_kernel_is_asked_about_both() {
+    fn only_a_proved_stranger_of_the_same_user_is_admitted() {
+        let door = OwnUserOnly { uid: 7, pid: 1, filters_of_all: 0 };
+        let free = Some(vec![Relative { marks: Marks::default(), session: None }]);
+        let confined = Marks { no_new_privileges: true, filters: 1, no_core_files: true };
+        let lost = Some(vec![Relative { marks: confined, session: Some(9) }]);
+        let stranger = Descent::NotDescendant;
+        for (uid, descent, chain, expected) in [
+            (7, stranger, &free, None),
+            (8, stranger, &free, Some(PeerRefusal::OtherUser)),
+            (0, stranger, &free, Some(PeerRefusal::OtherUser)),
+            (7, Descent::Descendant(1), &free, Some(PeerRefusal::Descendant)),
+            (7, Descent::Unknown, &free, Some(PeerRefusal::DescentUnknown)),
+            (7, stranger, &None, Some(PeerRefusal::DescentUnknown)),
+            (7, stranger, &lost, Some(PeerRefusal::AncestryLost)),
+        ] {
+            assert_eq!(door.refusal(&Fake(uid, descent, chain.clone())), expected, "{uid} {descent:?} {chain:?}");
+        }
+    }
+
+    #[test]
+    fn the_kernel_is_asked_about_everything() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("s");
         let listener = UnixListener::bind(&path).unwrap();
         let _own = UnixStream::connect(&path).unwrap();
         let (accepted, _) = listener.accept().unwrap();
         assert_eq!(OwnUserOnly::of_this_process().check(accepted.as_fd()), PeerVerdict::Admit);
-        let not_ours = OwnUserOnly { uid: u32::MAX, pid: std::process::id() };
-        assert!(matches!(not_ours.check(accepted.as_fd()), PeerVerdict::Refuse(_)));
+        let refused = |door: OwnUserOnly, socket: BorrowedFd<'_>| match door.check(socket) {
+            PeerVerdict::Admit => None,
+            PeerVerdict::Refuse { reason, .. } => Some(reason),
+        };
+        let not_ours = OwnUserOnly { uid: u32::MAX, ..OwnUserOnly::of_this_process() };
+        assert_eq!(refused(not_ours, accepted.as_fd()), Some(PeerRefusal::OtherUser));
         let (pair, _other) = std::io::pipe().unwrap();
-        assert!(matches!(OwnUserOnly::of_this_process().check(pair.as_fd()), PeerVerdict::Refuse(_)));
+        assert_eq!(refused(OwnUserOnly::of_this_process(), pair.as_fd()), Some(PeerRefusal::NotIdentified));
     }
 }

@@ -6,11 +6,15 @@ use std::sync::{Arc, OnceLock};
 use api::Backend;
 use host::Secret;
 use rules::refusal::{Refusal, RefusalCode};
+use rules::role::Roles;
+use rules::standing::{self, DaemonStanding, Phase};
 use session::view::{
-    ActionRequest, Approval, AttachSession, Attestation, AuditPage, Caller, CreateSession, EventPage, Finding,
-    ProbeView, Readiness, ReceiptView, RefusedRequest, SessionSnapshot, SessionSummary, StatusView, Verification,
+    ActionRequest, Approval, AttachSession, Attestation, AuditPage, Caller, CreateSession, CreatedToken, EventPage,
+    Finding, ProbeView, Readiness, ReceiptView, RefusedRequest, SessionSnapshot, SessionSummary, StatusView, TokenView,
+    Verification,
 };
 use session::{OpenRecords, Supervisor};
+use tokio::sync::watch;
 
 use super::open::VERSION;
 
@@ -67,28 +71,18 @@ impl Front {
     /// INVARIANT I10: nothing that needs a record is done before the records are known to be good.
     fn supervisor(&self) -> Result<&Supervisor, Refusal> {
         self.begun().map(|begun| &begun.supervisor).ok_or_else(|| {
-            let finding = self.finding();
-            Refusal::new(finding.code, finding.detail)
+            let standing = self.standing();
+            let why = standing.hindrances().first().map(|finding| (finding.code, finding.detail.clone()));
+            let (code, detail) = why.unwrap_or((RefusalCode::Internal, "nothing says why nothing is done".to_owned()));
+            Refusal::new(code, detail)
         })
     }
 
-    /// Why nothing is done.
-    fn finding(&self) -> Finding {
+    /// Where the daemon stands that did not begin, or not yet.
+    fn standing(&self) -> DaemonStanding {
         match self.inner.outcome.get() {
-            Some(Outcome::Damaged(finding)) => finding.clone(),
-            Some(Outcome::Begun(_)) | None => Finding {
-                code: RefusalCode::RecordsChecking,
-                detail: "the daemon has begun and checks its records".to_owned(),
-                remedy: "wait; after a stop that was not in order everything is checked, which takes a while"
-                    .to_owned(),
-            },
-        }
-    }
-
-    fn state(&self) -> &'static str {
-        match self.inner.outcome.get() {
-            None => "starting",
-            Some(Outcome::Damaged(_) | Outcome::Begun(_)) => "blocked",
+            Some(Outcome::Damaged(finding)) => standing::daemon(Phase::Running, vec![finding.clone()], Vec::new()),
+            Some(Outcome::Begun(_)) | None => standing::daemon(Phase::Checking, Vec::new(), Vec::new()),
         }
     }
 }
@@ -101,10 +95,15 @@ impl Backend for Front {
         }
     }
 
-    fn readiness(&self) -> Readiness {
-        match self.supervisor() {
-            Ok(supervisor) => supervisor.readiness(),
-            Err(refusal) => Readiness { ready: false, reasons: vec![refusal] },
+    fn token_changes(&self) -> watch::Receiver<()> {
+        // Before the controller stands the owner alone is known; the sender is dropped, and nothing changes.
+        self.begun().map_or_else(|| watch::channel(()).1, |begun| begun.supervisor.token_changes())
+    }
+
+    async fn readiness(&self) -> Readiness {
+        match self.begun() {
+            Some(begun) => begun.supervisor.readiness().await,
+            None => Readiness::of(&self.standing()),
         }
     }
 
@@ -116,27 +115,30 @@ impl Backend for Front {
         if let Some(begun) = self.begun() {
             return begun.supervisor.status().await;
         }
-        let confinement = session::not_proved_yet();
+        let (standing, confinement) = (self.standing(), session::not_proved_yet());
         StatusView {
-            state: self.state().to_owned(),
+            state: standing.state,
             gatepost_version: VERSION.to_owned(),
             pid: std::process::id(),
             contract_version: self.inner.contract_version.clone(),
             installed: None,
             servers: Vec::new(),
+            spare: None,
             sessions: Vec::new(),
             confinement_level: confinement.level.as_str().to_owned(),
             confinement_missing: confinement.missing,
-            findings: vec![self.finding()],
+            confinement_notes: confinement.notes,
+            findings: standing.findings().cloned().collect(),
             notes: Vec::new(),
         }
     }
 
     async fn probe(&self) -> ProbeView {
-        match self.supervisor() {
-            Ok(supervisor) => supervisor.probe().await,
-            Err(refusal) => ProbeView { available: false, reasons: vec![refusal], setup_actions: Vec::new() },
+        if let Some(begun) = self.begun() {
+            return begun.supervisor.probe().await;
         }
+        let Readiness { ready, reasons } = Readiness::of(&self.standing());
+        ProbeView { available: ready, reasons, setup_actions: Vec::new() }
     }
 
     async fn sessions(&self) -> Result<Vec<SessionSummary>, Refusal> {
@@ -207,6 +209,18 @@ impl Backend for Front {
         self.supervisor()?.verify_audit().await
     }
 
+    async fn tokens(&self) -> Result<Vec<TokenView>, Refusal> {
+        Ok(self.supervisor()?.tokens())
+    }
+
+    async fn create_token(&self, name: &str, roles: Roles) -> Result<CreatedToken, Refusal> {
+        self.supervisor()?.create_token(name, roles).await
+    }
+
+    async fn revoke_token(&self, name: &str) -> Result<TokenView, Refusal> {
+        self.supervisor()?.revoke_token(name).await
+    }
+
     async fn note_refusal(&self, refused: RefusedRequest) {
         if let Some(begun) = self.begun() {
             begun.supervisor.note_refusal(refused).await;
@@ -216,6 +230,8 @@ impl Backend for Front {
 
 #[cfg(test)]
 mod tests {
+    use rules::standing::DaemonState;
+
     use super::*;
 
     fn front() -> Front {
@@ -230,12 +246,15 @@ mod tests {
         let token = front.inner.owner_token.expose().to_owned();
         assert!(front.authenticate("other").is_none());
         let caller = front.authenticate(&token).unwrap();
-        for (code, state) in [(RefusalCode::RecordsChecking, "starting"), (RefusalCode::LedgerDamaged, "blocked")] {
-            let readiness = front.readiness();
+        for (code, state) in
+            [(RefusalCode::RecordsChecking, DaemonState::Starting), (RefusalCode::LedgerDamaged, DaemonState::Blocked)]
+        {
+            let readiness = front.readiness().await;
             assert!(!readiness.ready);
             assert_eq!(readiness.reasons[0].code, code);
             let status = front.status().await;
-            assert_eq!((status.state.as_str(), status.findings[0].code), (state, code));
+            assert_eq!((status.state, status.findings[0].code), (state, code));
+            assert!(!status.state.takes_sessions() && readiness.reasons == status.findings);
             assert!(!front.probe().await.available);
             let refused = [
                 front.sessions().await.map(drop),
@@ -248,6 +267,9 @@ mod tests {
                 front.attestation("s").await.map(drop),
                 front.audit(0, 1).await.map(drop),
                 front.verify_audit().await.map(drop),
+                front.tokens().await.map(drop),
+                front.create_token("t", Roles::NONE).await.map(drop),
+                front.revoke_token("t").await.map(drop),
             ];
             assert!(refused.iter().all(|one| one.as_ref().is_err_and(|refusal| refusal.code == code)), "{refused:?}");
             front.refuse(Finding { code: RefusalCode::LedgerDamaged, detail: "d".into(), remedy: "r".into() });

@@ -3,26 +3,30 @@
 mod door;
 mod front;
 mod log;
+mod manager;
 mod open;
 mod records;
 mod retention;
 
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::{PeerPolicy as _, PeerVerdict};
 use api_types::ExitCode;
 use cli::{Failure, ServeArgs};
 use rules::passage::Watch;
 use sd_notify::NotifyState;
 use serde_json::{Value, json};
-use session::{Dependencies, Supervisor};
+use session::{Dependencies, KnownSecrets, Supervisor};
 use tokio::sync::oneshot;
 
-use crate::ContractInForce;
 use crate::places::Places;
-use crate::signals::StopSignals;
+use crate::signals::{Hangup, StopSignals};
+use crate::{ContractInForce, Guards};
 use door::{Door, OwnUserOnly};
 use front::{Begun, Front};
+use manager::{Reloads, notify};
 use open::Opened;
 use records::NotOpened;
 
@@ -44,24 +48,37 @@ pub(crate) fn run(
     args: &ServeArgs,
     in_force: ContractInForce,
     watch: &Watch,
+    guards: Guards,
 ) -> Result<Value, Failure> {
     let handed_over = Door::handed_over().map_err(|error| open::no_door(&error))?;
-    log::start()?;
-    // Early: from here on nobody can read the secrets, and whatever a server loses falls to us.
-    host::hygiene::harden_self().map_err(|error| system("this process cannot be hardened", &error))?;
+    let known_secrets = Arc::new(KnownSecrets::default());
+    let logging = log::start(Arc::clone(&known_secrets))?;
+    // Early: whatever a server loses falls to us.
     host::hygiene::become_subreaper().map_err(|error| system("orphans would not fall to this process", &error))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| system("no asynchronous runtime", &error))?;
     // Before anything is opened, so that a signal never cuts off a first write.
-    let signals = runtime
-        .block_on(async { StopSignals::listen() })
-        .map_err(|error| system("signals cannot be followed", &error))?;
-    let (opened, lock) = open::open(places, args, in_force, watch, handed_over)?;
+    let (signals, reloads) = runtime
+        .block_on(async {
+            let hangup = if manager::is_there() { Hangup::IsNotForUs } else { Hangup::Stops };
+            Ok((StopSignals::listen(hangup)?, Reloads::listen()?))
+        })
+        .map_err(|error: std::io::Error| system("signals cannot be followed", &error))?;
+    let (mut opened, lock) = open::open(places, args, in_force, watch, handed_over, known_secrets, &logging)?;
+    if !guards.tree {
+        opened.dependencies.guard = None;
+    }
     // Ends with the last clone, and the servers with it: kept until they were stopped in order.
     let spawner = opened.dependencies.spawner.clone();
-    let served = runtime.block_on(serve(opened, &signals));
+    let used = opened.dependencies.settings.clone();
+    let served = runtime.block_on(async {
+        let front = Front::new(Arc::clone(&opened.dependencies.owner_token), opened.dependencies.contract.version());
+        tokio::spawn(reloads.follow(front.clone(), places.clone(), used));
+        tokio::spawn(manager::keep_telling(front.clone()));
+        serve(opened, front, &signals, guards).await
+    });
     runtime.shutdown_timeout(RUNTIME_LIMIT);
     let left = sweep();
     drop((spawner, lock));
@@ -75,10 +92,9 @@ pub(crate) fn run(
 }
 
 /// Listens first, so that whoever asks is told where the start stands; checks the records, and only then does anything.
-async fn serve(opened: Opened, signals: &StopSignals) -> Result<(), Failure> {
+async fn serve(opened: Opened, front: Front, signals: &StopSignals, guards: Guards) -> Result<(), Failure> {
     let Opened { dependencies, door, retention_days } = opened;
     let state_dir = dependencies.settings.paths.state_dir.clone();
-    let front = Front::new(Arc::clone(&dependencies.owner_token), dependencies.contract.version());
     let listener = door.listener().map_err(|error| system("the socket cannot be listened on", &error))?;
     tracing::info!(socket = %door.path().display(), version = open::VERSION, "listening");
     notify(&[NotifyState::Status("checking the records")]);
@@ -97,7 +113,11 @@ async fn serve(opened: Opened, signals: &StopSignals) -> Result<(), Failure> {
             drop(door);
         }
     };
-    let serving = api::serve(listener, front.clone(), OwnUserOnly::of_this_process(), api::Limits::default(), stop);
+    let own_user_only = OwnUserOnly::of_this_process();
+    let peers = move |connection: BorrowedFd<'_>| {
+        if guards.peers { own_user_only.check(connection) } else { PeerVerdict::Admit }
+    };
+    let serving = api::serve(listener, front.clone(), peers, api::Limits::default(), stop);
     tokio::select! {
         report = serving => tracing::debug!(?report, "connections are drained"),
         () = signals.hurried() => tracing::warn!("connections are cut off"),
@@ -175,13 +195,6 @@ fn sweep() -> usize {
             tracing::warn!(%error, "whether processes are left cannot be told");
             0
         }
-    }
-}
-
-/// Tells the service manager, where there is one.
-fn notify(states: &[NotifyState<'_>]) {
-    if let Err(error) = sd_notify::notify(states) {
-        tracing::warn!(%error, "the service manager could not be told");
     }
 }
 

@@ -13,11 +13,13 @@ use host::secure_fs::{self, SecureFsError};
 use host::sign::{SignError, SigningKey};
 use host::socket::SocketError;
 use host::{Secret, Spawner};
+use process::launch::WrapperProgram;
 use rules::passage::Watch;
 use rules::refusal::RefusalCode;
-use session::Dependencies;
+use session::{Dependencies, KnownSecrets};
 
 use super::door::Door;
+use super::log::Logging;
 use super::system;
 use crate::ContractInForce;
 use crate::places::{self, Places};
@@ -49,6 +51,8 @@ pub(super) fn open(
     in_force: ContractInForce,
     watch: &Watch,
     handed_over: Option<Door>,
+    known_secrets: Arc<KnownSecrets>,
+    logging: &Logging,
 ) -> Result<(Opened, FileLock), Failure> {
     let state_dir = &places.paths.state_dir;
     secure_fs::ensure_private_dir(state_dir).map_err(|error| unusable(&error))?;
@@ -58,6 +62,7 @@ pub(super) fn open(
         None => Door::bind(&places.paths.socket).map_err(|error| no_door(&error))?,
     };
     let mut settings = places.settings()?;
+    logging.configure(&settings.log)?;
     // A socket that was handed over stands elsewhere than configured.
     settings.paths.socket = Some(door.path()).filter(|path| path.is_absolute()).unwrap_or(settings.paths.socket);
     let contract = in_force(reviewed(&settings.agent_server.version)?);
@@ -80,11 +85,15 @@ pub(super) fn open(
         signing_key,
         path: search_path(std::env::var_os("PATH")),
         wrapper: wrapper()?,
+        // This very program, whatever stands in its file's place by now.
+        guard: cfg!(target_os = "linux").then(|| PathBuf::from("/proc/self/exe")),
         home: places.sources.home.clone(),
         version: VERSION,
         watch: watch.clone(),
         settings,
+        known_secrets,
     };
+    dependencies.tell_secrets();
     Ok((Opened { dependencies, door, retention_days }, lock))
 }
 
@@ -146,9 +155,9 @@ fn install_dir(args: &ServeArgs, state_dir: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// This very program, where the kernel can confine what it starts.
-fn wrapper() -> Result<Option<PathBuf>, Failure> {
-    let own = std::env::current_exe().map_err(|error| system("this program's own file cannot be found", &error))?;
-    Ok(host::kernel::landlock_abi().map(|_| own))
+fn wrapper() -> Result<Option<WrapperProgram>, Failure> {
+    let own = WrapperProgram::own().map_err(|error| system("this program's own file cannot be found", &error))?;
+    Ok(host::kernel::can_confine().then_some(own))
 }
 
 /// PATH of the servers and of the agent's commands: absolute directories only, for what the others mean depends on where a

@@ -70,14 +70,7 @@ fn set_journal_aside(state_dir: &Path) -> Result<PathBuf, NotOpened> {
 
 /// What is told of a ledger that is not to be trusted.
 fn finding(detail: String) -> Finding {
-    Finding {
-        code: RefusalCode::LedgerDamaged,
-        detail,
-        remedy:
-            "stop the daemon, then put back a copy of the whole state directory; or `gatepost ledger set-aside`, which \
-                 forgets every session and what was accepted: read \"Damaged files\" in docs/operations.md first"
-                .to_owned(),
-    }
+    Finding::of(Refusal::new(RefusalCode::LedgerDamaged, detail))
 }
 
 /// Records that were opened, and then could not be read.

@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use api_types::ExitCode;
 use cli::Failure;
+use cli::progress::{Progress, duration};
 use process::install::{InstallError, InstallPhase, InstallRequest, Installed};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use crate::progress::{Progress, duration};
-use crate::signals::StopSignals;
+use crate::signals::{Hangup, StopSignals};
 use crate::{Look, say};
 
 /// How long an interrupted install may take to clean up after its tools were ended.
@@ -31,7 +31,7 @@ pub(super) fn run(request: InstallRequest<'static>, look: Look) -> Result<Value,
     host::hygiene::become_subreaper().map_err(|error| broken(&error))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| broken(&error))?;
     let ready = runtime.block_on(async {
-        let signals = StopSignals::listen().map_err(|error| broken(&error))?;
+        let signals = StopSignals::listen(Hangup::Stops).map_err(|error| broken(&error))?;
         ensure(request, look, &signals).await
     })?;
     if !look.json {
@@ -84,7 +84,7 @@ fn install(request: &InstallRequest<'_>, look: Look) -> Result<Installed, Instal
             None if report.detail == phase => String::new(),
             None => report.detail,
         };
-        progress.borrow_mut().tell(&mut stderr(), phase, &detail, report.elapsed_ms);
+        progress.borrow_mut().tell_share(&mut stderr(), phase, &detail, report.elapsed_ms, report.percent);
     });
     progress.borrow_mut().clear(&mut stderr());
     installed

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use api_types::ExitCode;
 use cli::Failure;
+use cli::progress::Progress;
 use process::install::{InstallRequest, Installed, VerifyReport};
 use serde_json::{Value, json};
 
-use crate::progress::Progress;
 use crate::{Look, say};
 
 /// How often a verification that goes on is told of.

@@ -5,12 +5,12 @@ use std::os::fd::OwnedFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 
-/// A socket that listens under this name while it is open. Nobody is answered.
+/// A socket that listens under this name while it is open; `None` on a system that has no such names. Nobody is answered.
 ///
 /// # Errors
 /// When the name is longer than 107 bytes or taken.
-pub fn listen(name: &str) -> io::Result<OwnedFd> {
-    Ok(UnixListener::bind_addr(&SocketAddr::from_abstract_name(name)?)?.into())
+pub fn listen(name: &str) -> io::Result<Option<OwnedFd>> {
+    Ok(Some(UnixListener::bind_addr(&SocketAddr::from_abstract_name(name)?)?.into()))
 }
 
 /// Connects to that name, and hangs up.

@@ -42,11 +42,12 @@ enum Step {
     Directory,
     Mask,
     Exec,
+    Cgroup,
 }
 
 impl Step {
     fn describe(byte: u8) -> &'static str {
-        const NAMES: [(Step, &str); 9] = [
+        const NAMES: [(Step, &str); 10] = [
             (Step::Session, "making a session"),
             (Step::DeathSignal, "tying it to this process"),
             (Step::ParentGone, "finding its parent"),
@@ -56,6 +57,7 @@ impl Step {
             (Step::Directory, "entering its directory"),
             (Step::Mask, "unblocking signals"),
             (Step::Exec, "executing it"),
+            (Step::Cgroup, "entering its cgroup"),
         ];
         NAMES.iter().find(|(step, _)| *step as u8 == byte).map_or("an unknown step", |(_, name)| name)
     }
@@ -71,6 +73,10 @@ struct Plan {
     /// Every source stands above every target, so no copy can overwrite a source.
     moves: Vec<(RawFd, RawFd)>,
     parent: libc::pid_t,
+    /// Whether orphans of its tree fall to it; otherwise to the nearest above that took this on.
+    subreaper: bool,
+    /// `cgroup.procs` of the cgroup that it enters.
+    cgroup: Option<OwnedFd>,
     _argv_text: Vec<CString>,
     _envp_text: Vec<CString>,
     _sources: Vec<OwnedFd>,
@@ -95,11 +101,16 @@ pub(crate) fn prepare_thread() {
 
 /// Starts the process. Must run on the thread of the [`crate::spawn::Spawner`].
 pub(crate) fn start(spec: SpawnSpec) -> io::Result<ChildProcess> {
+    start_in(spec, true, None)
+}
+
+/// The same, with what the plan says of subreaper and cgroup. The thread's end is the child's.
+pub(crate) fn start_in(spec: SpawnSpec, subreaper: bool, cgroup: Option<OwnedFd>) -> io::Result<ChildProcess> {
     let program = spec.program.clone();
     let named = |what: &str, error: io::Error| {
         io::Error::new(error.kind(), format!("cannot start {}: {what}: {error}", program.display()))
     };
-    let plan = Plan::new(spec).map_err(|error| named("preparing it", error))?;
+    let plan = Plan::new(spec, subreaper, cgroup).map_err(|error| named("preparing it", error))?;
     let (outcome, error_pipe) = error_pipe().map_err(|error| named("preparing it", error))?;
     let forked = registry::fork_recorded(|| {
         // SAFETY: the child runs `become_program` only, which does nothing but async-signal-safe calls and never returns.
@@ -128,7 +139,7 @@ pub(crate) fn start(spec: SpawnSpec) -> io::Result<ChildProcess> {
 }
 
 /// Opens the descriptor of a child that was just forked and cannot be reaped by anyone else.
-fn hold(pid: u32) -> io::Result<ChildProcess> {
+pub(crate) fn hold(pid: u32) -> io::Result<ChildProcess> {
     let opened = pidfd::open(pid).and_then(|fd| Ok((fd, procfs::stat(pid)?.start_time_ticks)));
     match opened {
         Ok((fd, start_time_ticks)) => Ok(ChildProcess::new(pid, start_time_ticks, fd)),
@@ -172,7 +183,7 @@ fn above_targets(fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
 }
 
 impl Plan {
-    fn new(spec: SpawnSpec) -> io::Result<Self> {
+    fn new(spec: SpawnSpec, subreaper: bool, cgroup: Option<OwnedFd>) -> io::Result<Self> {
         let invalid = |message: String| io::Error::new(io::ErrorKind::InvalidInput, message);
         if !spec.program.is_absolute() {
             return Err(invalid("the program must be named by an absolute path".to_owned()));
@@ -205,6 +216,8 @@ impl Plan {
             envp: pointers(&envp_text),
             moves,
             parent: rustix::process::getpid().as_raw_nonzero().get(),
+            subreaper,
+            cgroup,
             _argv_text: argv_text,
             _envp_text: envp_text,
             _sources: sources,
@@ -266,8 +279,14 @@ unsafe fn run_steps(plan: &Plan) -> Step {
             *libc::__errno_location() = libc::ESRCH;
             return Step::ParentGone;
         }
-        if libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) == -1 {
+        if plan.subreaper && libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) == -1 {
             return Step::Subreaper;
+        }
+        if let Some(procs) = &plan.cgroup {
+            // 0 is whoever writes it.
+            if libc::write(procs.as_raw_fd(), b"0".as_ptr().cast(), 1) == -1 {
+                return Step::Cgroup;
+            }
         }
         // Descriptors that some library opened without close-on-exec must not leak either.
         let (first, last, flags) = (FIRST_TARGET as libc::c_uint, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC);

@@ -2,7 +2,6 @@
 
 mod call_numbers;
 mod capabilities;
-mod execution;
 mod files;
 mod filters;
 
@@ -13,13 +12,12 @@ use landlock::RulesetCreated;
 use rustix::thread::set_no_new_privs;
 use seccompiler::BpfProgram;
 
-use crate::confine::{ConfineError, DeniedCall, FileGrant, Missing, missing};
-
-pub use execution::Execution;
+use crate::confine::{ConfineError, DeniedCall, FileGrant, Missing, Parts, missing};
 
 /// A confinement that is ready to be enforced and has no effect yet.
 pub struct Confinement {
-    domain: RulesetCreated,
+    gives_up_privileges: bool,
+    domain: Option<RulesetCreated>,
     filters: Vec<BpfProgram>,
     missing: Vec<Missing>,
 }
@@ -30,8 +28,21 @@ impl Confinement {
     /// # Errors
     /// When the kernel has no Landlock, a path cannot be opened, or a call is unknown.
     pub fn prepare(files: &[FileGrant], calls: &[DeniedCall]) -> Result<Self, ConfineError> {
+        Self::prepare_parts(files, calls, Parts::ALL)
+    }
+
+    /// The same with some parts only.
+    ///
+    /// # Errors
+    /// As [`Self::prepare`].
+    pub fn prepare_parts(files: &[FileGrant], calls: &[DeniedCall], parts: Parts) -> Result<Self, ConfineError> {
         let abi = crate::kernel::landlock_abi().ok_or(ConfineError::NoLandlock)?;
-        Ok(Self { domain: files::domain(abi, files)?, filters: filters::compile(calls)?, missing: missing(Some(abi)) })
+        Ok(Self {
+            gives_up_privileges: parts.privileges,
+            domain: files::domain(abi, files, parts)?,
+            filters: if parts.calls { filters::compile(calls)? } else { Vec::new() },
+            missing: missing(Some(abi)),
+        })
     }
 
     /// What the running kernel does not know, and so will not be enforced.
@@ -46,7 +57,7 @@ impl Confinement {
     /// # Errors
     /// When the kernel made no rules.
     pub fn into_domain(self) -> io::Result<OwnedFd> {
-        Option::<OwnedFd>::from(self.domain).ok_or_else(|| io::Error::other("the kernel made no file rules"))
+        self.domain.and_then(Option::<OwnedFd>::from).ok_or_else(|| io::Error::other("the kernel made no file rules"))
     }
 
     /// Gives everything up, for the calling thread and whatever it will start or execute. To be called in a process with
@@ -55,9 +66,12 @@ impl Confinement {
     /// # Errors
     /// What the kernel refused or took in part only.
     pub fn enforce(self) -> Result<(), ConfineError> {
-        set_no_new_privs(true).map_err(ConfineError::step("no new privileges"))?;
-        capabilities::drop_all()?;
-        files::restrict(self.domain)?;
+        if self.gives_up_privileges {
+            set_no_new_privs(true).map_err(ConfineError::step("no new privileges"))?;
+            super::hygiene::forbid_core_files().map_err(ConfineError::step("no core files"))?;
+            capabilities::drop_all()?;
+        }
+        self.domain.map_or(Ok(()), files::restrict)?;
         // Last: the filters refuse nothing that stands above, and need not allow it either.
         self.filters.iter().try_for_each(|filter| {
             seccompiler::apply_filter(filter).map_err(ConfineError::step("the filter of system calls"))

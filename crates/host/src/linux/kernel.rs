@@ -21,6 +21,12 @@ pub fn landlock_abi() -> Option<u32> {
     u32::try_from(answer).ok().filter(|version| *version > 0)
 }
 
+/// Whether what is started can be confined.
+#[must_use]
+pub fn can_confine() -> bool {
+    landlock_abi().is_some()
+}
+
 /// Why an ordinary user cannot make a user namespace; `None` when nothing that the kernel shows forbids it.
 #[must_use]
 pub fn user_namespaces_forbidden() -> Option<&'static str> {

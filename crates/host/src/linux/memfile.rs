@@ -2,15 +2,14 @@
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
-use std::os::unix::fs::FileExt;
+use std::os::fd::{OwnedFd, RawFd};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, memfd_create};
 
+use crate::io_util;
+
 /// Nobody can change a file with these, nor take them off.
 const SEALS: SealFlags = SealFlags::WRITE.union(SealFlags::GROW).union(SealFlags::SHRINK).union(SealFlags::SEAL);
-/// Those below are standard input, output and error.
-const FIRST_OWN_FD: RawFd = 3;
 
 /// An anonymous file in memory that holds `content`, close-on-exec, at offset 0 and sealed: nobody who gets the
 /// descriptor can change it. `name` shows in `/proc/<pid>/fd` only. It can be opened again, and so read more than once,
@@ -36,26 +35,11 @@ pub fn memfile(name: &str, content: &[u8]) -> io::Result<OwnedFd> {
 /// When it is not open, is standard input, output or error, is not a sealed file in memory, or holds more than
 /// `max_bytes`.
 pub fn take_sealed(number: RawFd, max_bytes: usize) -> io::Result<Vec<u8>> {
-    let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidInput, what);
-    if number < FIRST_OWN_FD {
-        return Err(invalid("it is a standard descriptor"));
-    }
-    // SAFETY: asks about a number, and changes nothing.
-    if unsafe { libc::fcntl(number, libc::F_GETFD) } == -1 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: it is open, and the caller says that nothing else uses it.
-    let file = File::from(unsafe { OwnedFd::from_raw_fd(number) });
+    let file = File::from(io_util::take_fd(number)?);
     if !fcntl_get_seals(&file).is_ok_and(|seals| seals.contains(SEALS)) {
-        return Err(invalid("it is not a sealed file in memory"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a sealed file in memory"));
     }
-    let length = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
-    if length > max_bytes {
-        return Err(invalid("it is too large"));
-    }
-    let mut content = vec![0; length];
-    file.read_exact_at(&mut content, 0)?;
-    Ok(content)
+    io_util::read_whole(&file, max_bytes)
 }
 
 #[cfg(test)]

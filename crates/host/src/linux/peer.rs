@@ -6,6 +6,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use super::ancestry::{self, Walk};
 use super::procfs;
 
+pub use super::procfs::GivenUp;
+
 /// `SO_PEERPIDFD` of Linux 6.5 and later, from the kernel's `include/uapi/asm-generic/socket.h`; x86_64 and aarch64 use
 /// that file as it is.
 const SO_PEERPIDFD: libc::c_int = 77;
@@ -35,6 +37,15 @@ pub enum Descent {
     Unknown,
 }
 
+/// One process of a chain of parents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Relative {
+    /// What it has given up for good.
+    pub given_up: GivenUp,
+    /// The session that it is in; `None` when that is not visible from here.
+    pub session: Option<u32>,
+}
+
 /// The process that called `connect`. Whether it still holds the socket is not known to the kernel.
 #[derive(Debug)]
 pub struct Peer {
@@ -56,12 +67,38 @@ impl Peer {
         if self.pid == std::process::id() {
             return Descent::NotDescendant;
         }
-        match ancestry::walk(self.pid, self.pidfd.as_fd(), |pid| ancestors.contains(&pid)) {
+        match ancestry::walk(self.pid, self.pidfd.as_fd(), |_, pid| Ok(ancestors.contains(&pid))) {
             Walk::Reached(pid) => Descent::Descendant(pid),
             Walk::Top => Descent::NotDescendant,
             Walk::Unknown => Descent::Unknown,
         }
     }
+
+    /// The peer and those above it, parent by parent, up to the first for which `goes_on` is false, or the top. `None`
+    /// when that cannot be told.
+    #[must_use]
+    pub fn chain_while(&self, goes_on: impl Fn(&GivenUp) -> bool) -> Option<Vec<Relative>> {
+        let mut chain = Vec::new();
+        let end = ancestry::walk(self.pid, self.pidfd.as_fd(), |generation, pid| {
+            chain.truncate(generation);
+            let session = Some(procfs::stat(pid)?.session).filter(|session| *session != 0);
+            let relative = Relative { given_up: procfs::given_up(pid)?, session };
+            chain.push(relative);
+            Ok(!goes_on(&relative.given_up))
+        });
+        match end {
+            Walk::Reached(_) | Walk::Top => Some(chain),
+            Walk::Unknown => None,
+        }
+    }
+}
+
+/// What the first process of this view has given up, and so whatever it started: that of a container, for one.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn given_up_by_all() -> io::Result<GivenUp> {
+    procfs::given_up(1)
 }
 
 /// Who connected `socket`.

@@ -59,3 +59,18 @@ fn gone_is_not_found(error: rustix::io::Errno) -> io::Error {
         error.into()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With a signal that changes nothing, whomever it reached.
+    #[test]
+    fn neither_our_own_group_nor_what_is_no_group_of_ours_is_signalled() {
+        let own = rustix::process::getpgrp().as_raw_nonzero().get().unsigned_abs();
+        for group in [own, 0, 1, u32::MAX] {
+            let refused = signal_group(group, Signal::Continue).unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::InvalidInput, "{group}");
+        }
+    }
+}

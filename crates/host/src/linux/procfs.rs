@@ -11,7 +11,20 @@ pub(crate) struct Stat {
     pub(crate) name: String,
     pub(crate) state: char,
     pub(crate) parent_pid: u32,
+    /// 0 when it is not of our view.
+    pub(crate) session: u32,
     pub(crate) start_time_ticks: u64,
+}
+
+/// What a process without privileges can give up and never get back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GivenUp {
+    /// It gains no privileges by executing a program.
+    pub no_new_privileges: bool,
+    /// Number of filters of system calls that it is under.
+    pub filters: u32,
+    /// The hard limit of its core files is zero.
+    pub no_core_files: bool,
 }
 
 impl Stat {
@@ -90,9 +103,34 @@ fn parse_stat(text: &str) -> Option<Stat> {
     let mut fields = fields.split_ascii_whitespace();
     let state = fields.next()?.chars().next()?;
     let parent_pid = fields.next()?.parse().ok()?;
-    // Fields 5 to 21 lie between the parent (4) and the start time (22).
-    let start_time_ticks = fields.nth(17)?.parse().ok()?;
-    Some(Stat { pid: pid.parse().ok()?, name: name.to_owned(), state, parent_pid, start_time_ticks })
+    // The group (5) lies between the parent (4) and the session (6), and 7 to 21 between that and the start time (22).
+    // While a process is taken apart the kernel says -1: it has no session any more, as one that is not visible has none.
+    let session = fields.nth(1)?.parse::<i32>().ok()?.max(0).cast_unsigned();
+    let start_time_ticks = fields.nth(15)?.parse().ok()?;
+    Some(Stat { pid: pid.parse().ok()?, name: name.to_owned(), state, parent_pid, session, start_time_ticks })
+}
+
+/// What a process has given up for good, as `/proc/<pid>/status` and `limits` say. As with [`stat`], check the process's
+/// descriptor after reading.
+pub(crate) fn given_up(pid: u32) -> io::Result<GivenUp> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let limits = std::fs::read_to_string(format!("/proc/{pid}/limits"))?;
+    parse_given_up(&status, &limits)
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("/proc/{pid}/status is not understood")))
+}
+
+fn parse_given_up(status: &str, limits: &str) -> Option<GivenUp> {
+    let number = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.and_then(|value| value.trim().parse::<u32>().ok())
+    };
+    // Soft limit, hard limit, unit.
+    let core_files = limits.lines().find_map(|line| line.strip_prefix("Max core file size"))?;
+    Some(GivenUp {
+        no_new_privileges: number("NoNewPrivs")? != 0,
+        filters: number("Seccomp_filters")?,
+        no_core_files: core_files.split_ascii_whitespace().nth(1)? == "0",
+    })
 }
 
 #[cfg(test)]
@@ -105,8 +143,35 @@ mod tests {
         let stat = parse_stat(line).unwrap();
         assert_eq!(
             stat,
-            Stat { pid: 42, name: "a) R 1 (x".to_owned(), state: 'S', parent_pid: 7, start_time_ticks: 9876 }
+            Stat {
+                pid: 42,
+                name: "a) R 1 (x".to_owned(),
+                state: 'S',
+                parent_pid: 7,
+                session: 42,
+                start_time_ticks: 9876
+            }
         );
+    }
+
+    #[test]
+    fn a_process_that_is_being_taken_apart_has_no_session() {
+        let line = "42 (a) X 7 -1 -1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 9876 10 11 12\n";
+        let stat = parse_stat(line).unwrap();
+        assert_eq!((stat.state, stat.parent_pid, stat.session, stat.start_time_ticks), ('X', 7, 0, 9876));
+    }
+
+    #[test]
+    fn what_was_given_up_is_read_and_nothing_is_guessed() {
+        let status = "Name:\tNoNewPrivs:\t1\nNoNewPrivs:\t0\nSeccomp:\t2\nSeccomp_filters:\t3\n";
+        let limits =
+            |hard: &str| format!("Limit  Soft Limit  Hard Limit  Units\nMax core file size   0   {hard}   bytes\n");
+        let given_up = |hard: &str| parse_given_up(status, &limits(hard)).unwrap();
+        let all = GivenUp { no_new_privileges: false, filters: 3, no_core_files: true };
+        assert_eq!(given_up("0"), all);
+        assert_eq!(given_up("unlimited"), GivenUp { no_core_files: false, ..all });
+        assert_eq!(parse_given_up("NoNewPrivs:\t1\n", &limits("0")), None);
+        assert_eq!(parse_given_up(status, ""), None);
     }
 
     #[test]

@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     fn stat(pid: u32, parent_pid: u32) -> Stat {
-        Stat { pid, name: String::new(), state: 'S', parent_pid, start_time_ticks: 1 }
+        Stat { pid, name: String::new(), state: 'S', parent_pid, session: pid, start_time_ticks: 1 }
     }
 
     #[test]

@@ -21,10 +21,22 @@ pub fn has_no_new_privileges() -> io::Result<bool> {
     Err(super::unsupported("giving up new privileges"))
 }
 
+/// The user whom this process acts as.
+#[must_use]
+pub fn effective_user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
 /// Whether this process is root, whom little of what is built here stops.
 #[must_use]
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
+}
+
+/// The user id under which root's files show.
+#[must_use]
+pub fn root_uid() -> u32 {
+    0
 }
 
 /// macOS has no subreaper: orphans fall to launchd.

@@ -12,6 +12,12 @@ pub fn landlock_abi() -> Option<u32> {
     None
 }
 
+/// Whether what is started can be confined: always, since the wrapper executes nothing where it cannot.
+#[must_use]
+pub fn can_confine() -> bool {
+    true
+}
+
 /// macOS has no user namespaces.
 #[must_use]
 pub fn user_namespaces_forbidden() -> Option<&'static str> {

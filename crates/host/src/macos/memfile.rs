@@ -1,29 +1,28 @@
-//! A file that has no name any more. Never run.
+//! A file that has no name any more. Never run on a Mac.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Seek, Write};
+use std::io;
 use std::os::fd::{OwnedFd, RawFd};
-use std::os::unix::fs::OpenOptionsExt;
+
+use crate::nameless;
 
 /// A file that holds `content`, close-on-exec, at offset 0. macOS has no files in memory: it is made with mode 0600 in
 /// the directory for temporary files and unlinked at once, so that its content may reach the disk, and opening it again
-/// as `/dev/fd/N` shares the offset. `name` is part of its short-lived name.
+/// as `/dev/fd/N` shares the offset. `name` is part of its short-lived name. It is open for reading only.
 ///
 /// # Errors
 /// When the file cannot be made or written.
 pub fn memfile(name: &str, content: &[u8]) -> io::Result<OwnedFd> {
-    let path = std::env::temp_dir().join(format!("{}.{}", name.replace('/', "_"), crate::sign::random_hex(16)?));
-    let mut file: File = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
-    std::fs::remove_file(&path)?;
-    file.write_all(content)?;
-    file.rewind()?;
-    Ok(file.into())
+    nameless::make(&std::env::temp_dir(), name, content)
 }
 
-/// Fails: a file that cannot be changed any more does not exist here.
+/// Takes over the inherited descriptor `number`, reads the whole file behind it, and closes it. The offset, which all
+/// processes with that file share, is neither used nor moved.
+///
+/// Call it only for a descriptor that was handed to this very process, and that nothing else in it uses.
 ///
 /// # Errors
-/// Always.
-pub fn take_sealed(_number: RawFd, _max_bytes: usize) -> io::Result<Vec<u8>> {
-    Err(super::unsupported("a sealed file"))
+/// When it is not open, is standard input, output or error, is a file that anybody could change, or holds more than
+/// `max_bytes`.
+pub fn take_sealed(number: RawFd, max_bytes: usize) -> io::Result<Vec<u8>> {
+    nameless::read(crate::io_util::take_fd(number)?, max_bytes)
 }

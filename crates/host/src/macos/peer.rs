@@ -29,6 +29,26 @@ pub enum Descent {
     Unknown,
 }
 
+/// What a process without privileges can give up and never get back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GivenUp {
+    /// It gains no privileges by executing a program.
+    pub no_new_privileges: bool,
+    /// Number of filters of system calls that it is under.
+    pub filters: u32,
+    /// The hard limit of its core files is zero.
+    pub no_core_files: bool,
+}
+
+/// One process of a chain of parents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Relative {
+    /// What it has given up for good.
+    pub given_up: GivenUp,
+    /// The session that it is in; `None` when that is not visible from here.
+    pub session: Option<u32>,
+}
+
 /// The process that called `connect`.
 #[derive(Debug)]
 pub struct Peer {
@@ -44,6 +64,20 @@ impl Peer {
     pub fn descends_from(&self, _ancestors: &[u32]) -> Descent {
         Descent::Unknown
     }
+
+    /// Cannot be told.
+    #[must_use]
+    pub fn chain_while(&self, _goes_on: impl Fn(&GivenUp) -> bool) -> Option<Vec<Relative>> {
+        None
+    }
+}
+
+/// What the first process has given up.
+///
+/// # Errors
+/// Always.
+pub fn given_up_by_all() -> io::Result<GivenUp> {
+    Err(super::unsupported("reading what a process has given up"))
 }
 
 /// Who connected `socket`.

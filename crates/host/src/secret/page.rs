@@ -10,6 +10,7 @@ pub(super) struct Page {
     start: NonNull<u8>,
     used_bytes: usize,
     mapped_bytes: usize,
+    is_locked: bool,
 }
 
 // SAFETY: the mapping belongs to this value alone and is written only before it is shared (`holding`) and while it is
@@ -40,16 +41,20 @@ impl Page {
         let Some(start) = NonNull::new(address.cast::<u8>()) else {
             return Err(io::Error::other("a mapping at address zero"));
         };
-        // SAFETY: the range was just mapped by us. Both calls only change how the kernel treats it; that they may fail
-        // is accepted: locking is best effort.
-        unsafe {
-            libc::mlock(address, mapped_bytes);
+        // SAFETY: the range was just mapped by us. Both calls only change how the kernel treats it.
+        let is_locked = unsafe {
             #[cfg(target_os = "linux")]
             libc::madvise(address, mapped_bytes, libc::MADV_DONTDUMP);
-        }
+            libc::mlock(address, mapped_bytes) == 0
+        };
         // SAFETY: the mapping has room for `content.len()` bytes, is writable, new, and so does not overlap `content`.
         unsafe { std::ptr::copy_nonoverlapping(content.as_ptr(), start.as_ptr(), content.len()) };
-        Ok(Self { start, used_bytes: content.len(), mapped_bytes })
+        Ok(Self { start, used_bytes: content.len(), mapped_bytes, is_locked })
+    }
+
+    /// Whether the kernel keeps it out of swap.
+    pub(super) fn is_locked(&self) -> bool {
+        self.is_locked
     }
 
     pub(super) fn bytes(&self) -> &[u8] {

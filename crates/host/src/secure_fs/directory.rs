@@ -104,7 +104,9 @@ fn check_each_prefix(path: &Path, parent: &Path) -> Result<PathBuf, SecureFsErro
             mode: metadata.mode() & 0o7777,
             is_link: metadata.is_symlink(),
         };
-        if let Some((reason, remedy)) = above.objection(&next, rustix::process::geteuid().as_raw()) {
+        if let Some((reason, remedy)) =
+            above.objection(&next, crate::hygiene::effective_user(), crate::hygiene::root_uid())
+        {
             return Err(SecureFsError::UnsafeAncestor { path: path.to_path_buf(), ancestor: next, reason, remedy });
         }
         prefix = next;
@@ -122,10 +124,10 @@ struct Above {
 
 impl Above {
     /// What the rule says against it, with the remedy.
-    fn objection(&self, path: &Path, ours: u32) -> Option<(String, String)> {
+    fn objection(&self, path: &Path, ours: u32, root: u32) -> Option<(String, String)> {
         let Self { owner, group, mode, is_link } = *self;
         let name = path.display();
-        if owner != 0 && owner != ours {
+        if owner != root && owner != ours {
             let reason = format!("belongs to user id {owner}, who could replace it");
             return Some((reason, "choose a place below a directory of your own".to_owned()));
         }
@@ -151,7 +153,16 @@ mod tests {
     const OURS: u32 = 1000;
 
     fn is_accepted(owner: u32, mode: u32, is_link: bool) -> bool {
-        Above { owner, group: 50, mode, is_link }.objection(Path::new("/above"), OURS).is_none()
+        Above { owner, group: 50, mode, is_link }.objection(Path::new("/above"), OURS, 0).is_none()
+    }
+
+    #[test]
+    fn where_root_is_not_mapped_its_directories_are_those_of_nobody() {
+        let is_accepted = |owner, mode| {
+            Above { owner, group: 50, mode, is_link: false }.objection(Path::new("/above"), OURS, 65_534).is_none()
+        };
+        assert!(is_accepted(65_534, 0o755) && is_accepted(65_534, 0o1777) && is_accepted(OURS, 0o700));
+        assert!(!is_accepted(65_534, 0o777) && !is_accepted(65_534, 0o775) && !is_accepted(0, 0o755));
     }
 
     #[test]
@@ -177,7 +188,7 @@ mod tests {
     #[test]
     fn an_objection_names_the_remedy() {
         let above = Above { owner: OURS, group: OURS, mode: 0o777, is_link: false };
-        let (reason, remedy) = above.objection(Path::new("/above"), OURS).unwrap();
+        let (reason, remedy) = above.objection(Path::new("/above"), OURS, 0).unwrap();
         assert_eq!(
             (reason.as_str(), remedy.as_str()),
             ("is writable by everyone (mode 0777)", "run `chmod o-w /above`")

@@ -120,6 +120,15 @@ pub(crate) fn is_executable(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
 }
 
+/// Root's, as its directory is, and neither is to be written by another: whoever runs it can rely on what it is.
+pub(crate) fn is_roots(file: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let own = |file: &Path| {
+        std::fs::metadata(file).is_ok_and(|data| data.uid() == host::hygiene::root_uid() && data.mode() & 0o022 == 0)
+    };
+    own(file) && file.parent().is_some_and(own)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

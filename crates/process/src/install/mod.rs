@@ -26,7 +26,7 @@ pub use lock::LockError;
 pub use python::{Python, PythonNotFound, find_python};
 pub use verify::{Finding, FindingKind, VerifyReport, verify};
 
-pub(crate) use environment::is_executable;
+pub(crate) use environment::{is_executable, is_roots};
 pub(crate) use manifest::hash_file;
 
 /// The locked requirements, kept in the install.

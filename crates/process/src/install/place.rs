@@ -218,10 +218,7 @@ fn remove(path: &Path) {
 }
 
 fn random_name() -> Result<String, InstallError> {
-    let mut bytes = [0_u8; 8];
-    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
-        .map_err(|error| InstallError::Files { what: "no random name".to_owned(), source: error.into() })?;
-    Ok(hex::encode(bytes))
+    host::sign::random_hex(8).map_err(|source| InstallError::Files { what: "no random name".to_owned(), source })
 }
 
 /// Hears every percentage, passes on each tenth.

@@ -29,8 +29,9 @@ pub struct Python {
 /// No interpreter was usable.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "no usable Python found; install Python 3.12 or 3.13 (Debian and Ubuntu: python3 and python3-venv; macOS: \
-     `brew install python@3.13`; or `uv python install 3.12`), or name one in the request. Tried:\n{}",
+    "no usable Python found; install Python 3.12 or 3.13 (Debian 13 or Ubuntu 24.04 and later: python3 and \
+     python3-venv; macOS: `brew install python@3.13`; or `uv python install 3.12`), or name one in `[agent_server] python`. \
+     Tried:\n{}",
     .tried.join("\n")
 )]
 pub struct PythonNotFound {

@@ -18,6 +18,9 @@ const SHORT_NOTE: &str = "short-directory";
 const SHORT_PREFIX: &str = "gatepost-";
 /// Random bytes of a start's name.
 const START_NAME_BYTES: usize = 16;
+/// A spare's data directory goes with it.
+const SPARE_PREFIX: &str = "spare-";
+const SPARE_NAME_BYTES: usize = 4;
 /// A path's length.
 const MAX_NOTE_BYTES: u64 = 4096;
 /// The start-up module's file.
@@ -28,6 +31,22 @@ pub(crate) const MODULE_NAME: &str = "gatepost_startup";
 pub fn data_dir(state_dir: &Path, workspace: &Path) -> PathBuf {
     let digest = rules::jcs::sha256_hex(workspace.as_os_str().as_bytes());
     bindings_dir(state_dir).join(&digest[..16])
+}
+
+/// A new name for the data directory of a spare; nobody but that spare ever has it.
+///
+/// # Errors
+/// Without random bytes.
+pub fn spare_dir(state_dir: &Path) -> io::Result<PathBuf> {
+    let name = host::sign::random_hex(SPARE_NAME_BYTES)?;
+    Ok(bindings_dir(state_dir).join(format!("{SPARE_PREFIX}{name}")))
+}
+
+fn remove_if_spares(data: &Path) {
+    let is_spares = data.file_name().is_some_and(|name| name.to_string_lossy().starts_with(SPARE_PREFIX));
+    if is_spares && let Err(error) = remove_all(data) {
+        tracing::warn!(path = %data.display(), %error, "the directory of a spare could not be removed");
+    }
 }
 
 /// Where the data directories of a state directory stand.
@@ -69,7 +88,7 @@ impl Layout {
     /// Make every directory. The data directory's lock is held by the caller, so what is left of an earlier server may
     /// be removed.
     pub(crate) fn make(data: &Path, runtime: Option<&Path>, startup: &[(String, String)]) -> Result<Self, LaunchError> {
-        Self::clear(data);
+        Self::clear_temporary(data);
         let start_name = host::sign::random_hex(START_NAME_BYTES);
         let mut layout = Self::plan(data).named(start_name.map_err(LaunchError::files("cannot get random bytes"))?);
         if !short_enough(&layout.tmux) {
@@ -134,8 +153,24 @@ impl Layout {
 
     /// Remove what an earlier server left that should have ended with it. The data directory's lock is held by the caller.
     pub(crate) fn clear(data: &Path) {
-        Self::plan(data).remove_temporary();
+        Self::clear_temporary(data);
+        remove_if_spares(data);
+    }
+
+    fn clear_temporary(data: &Path) {
+        Self::plan(data).remove_sockets();
         remove_noted_short(data);
+    }
+
+    /// In place of these directories there are links to the same of another layout from here on.
+    pub(crate) fn lead_to(&self, other: &Self) -> io::Result<()> {
+        for (own, other) in
+            [(&self.home, &other.home), (&self.cwd, &other.cwd), (&self.tmp, &other.tmp), (&self.tmux, &other.tmux)]
+        {
+            remove_all(own)?;
+            std::os::unix::fs::symlink(other, own)?;
+        }
+        Ok(())
     }
 
     fn make_directories(&self, startup: &[(String, String)]) -> Result<(), LaunchError> {
@@ -165,8 +200,13 @@ impl Layout {
         Ok(())
     }
 
-    /// Remove what lives no longer than the server: temporary files and sockets.
+    /// Remove what lives no longer than the server: temporary files and sockets, and all that a spare has.
     pub(crate) fn remove_temporary(&self) {
+        self.remove_sockets();
+        remove_if_spares(&self.data);
+    }
+
+    fn remove_sockets(&self) {
         predecessor::forget(&self.data);
         for directory in [&self.tmp, &self.tmux] {
             if let Err(error) = remove_all(directory) {
@@ -231,4 +271,9 @@ fn remove_noted_short(data: &Path) {
     if let Err(error) = removed.and_then(|()| fs::remove_file(&note)) {
         tracing::warn!(path = %path.display(), %error, "a directory for sockets could not be removed");
     }
+}
+
+/// Whether no link is on the way there: one that was resolved once, and has a link now, got it by somebody else.
+pub(super) fn is_resolved(path: &Path) -> bool {
+    path.canonicalize().is_ok_and(|resolved| resolved == path)
 }

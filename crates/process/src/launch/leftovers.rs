@@ -24,8 +24,8 @@ const ENVIRONMENT_BYTES: u64 = 1024 * 1024;
 /// whose server lives is passed over. Says how many processes were ended; one that would not go is told of in the log, and
 /// keeps its workspace's next server from starting. Blocks, for 5 s at most.
 pub fn end_leftovers(state_dir: &Path) -> usize {
-    let entries = match fs::read_dir(layout::bindings_dir(state_dir)) {
-        Ok(entries) => entries,
+    let data_dirs = match data_dirs(state_dir) {
+        Ok(data_dirs) => data_dirs,
         Err(error) => {
             if error.kind() != io::ErrorKind::NotFound {
                 tracing::warn!(%error, "what earlier servers left cannot be looked for");
@@ -33,7 +33,6 @@ pub fn end_leftovers(state_dir: &Path) -> usize {
             return 0;
         }
     };
-    let data_dirs: Vec<PathBuf> = entries.filter_map(Result::ok).map(|entry| entry.path()).collect();
     let held: Vec<(PathBuf, FileLock)> =
         data_dirs.into_iter().filter_map(|data| Some((data.clone(), lock(&data)?))).collect();
     let recorded: Result<usize, Vec<u32>> = held.iter().map(|(data, _)| predecessor::end(data)).sum();
@@ -49,6 +48,28 @@ pub fn end_leftovers(state_dir: &Path) -> usize {
         Layout::clear(data);
     }
     ended
+}
+
+/// The processes that earlier servers below this state directory left, as far as they are known: for when no daemon runs on
+/// it. Nothing is ended and no lock is taken.
+#[must_use]
+pub fn leftovers(state_dir: &Path) -> Vec<u32> {
+    let Ok(data_dirs) = data_dirs(state_dir) else { return Vec::new() };
+    let marks = data_dirs.iter().flat_map(|data| Layout::homes_in(data)).map(|home| mark(&home)).collect();
+    let mut found: BTreeSet<u32> = marked(&marks).into_iter().collect();
+    found.extend(data_dirs.iter().flat_map(|data| predecessor::running(data)));
+    found.into_iter().collect()
+}
+
+/// Those of the bindings there are.
+fn data_dirs(state_dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(layout::bindings_dir(state_dir))?;
+    Ok(entries.filter_map(Result::ok).map(|entry| entry.path()).collect())
+}
+
+/// What stands in the environment of a process of this HOME.
+fn mark(home: &Path) -> Vec<u8> {
+    [b"HOME=", home.as_os_str().as_bytes()].concat()
 }
 
 fn lock(data: &Path) -> Option<FileLock> {
@@ -68,7 +89,7 @@ fn lock(data: &Path) -> Option<FileLock> {
 /// # Errors
 /// Names the processes that would not go.
 pub(crate) fn end_of_bindings(homes: &[PathBuf]) -> Result<usize, Vec<u32>> {
-    let marks: BTreeSet<Vec<u8>> = homes.iter().map(|home| [b"HOME=", home.as_os_str().as_bytes()].concat()).collect();
+    let marks: BTreeSet<Vec<u8>> = homes.iter().map(|home| mark(home)).collect();
     let began = Instant::now();
     let mut ended = BTreeSet::new();
     loop {
@@ -163,6 +184,19 @@ mod tests {
         assert_eq!(end_of_bindings(&[]), Ok(0));
     }
 
+    /// As when the process that was meant ended, and its number was given away, before the descriptor was opened.
+    #[test]
+    fn a_number_that_another_process_has_by_now_is_not_signalled() {
+        let dir = tempfile::tempdir().expect("dir");
+        let (pid, other) = start(&dir.path().join("other"));
+        let refused =
+            end(pid, &BTreeSet::from([mark(&dir.path().join("ours"))])).expect_err("another process was killed");
+        assert_eq!(refused.kind(), io::ErrorKind::NotFound);
+        assert!(!other.is_finished(), "a stranger was ended");
+        kill(pid);
+        other.join().expect("join");
+    }
+
     #[test]
     fn what_is_left_of_every_dead_server_goes_and_a_live_one_stays() {
         let state = tempfile::tempdir().expect("dir");
@@ -173,7 +207,9 @@ mod tests {
             fs::create_dir_all(data.join("home")).expect("dir");
         }
         let _held = FileLock::try_acquire(&live.join(LOCK_NAME)).expect("lock");
-        let ((_, of_dead), (pid, of_live)) = (start(&dead.join("home")), start(&live.join("home")));
+        let ((dead_pid, of_dead), (pid, of_live)) = (start(&dead.join("home")), start(&live.join("home")));
+        let seen = leftovers(state.path());
+        assert!(seen.contains(&dead_pid) && seen.contains(&pid), "{seen:?}");
         assert_eq!(end_leftovers(state.path()), 1);
         assert!(!of_dead.join().expect("join").success());
         assert!(!of_live.is_finished(), "a live server's process was ended");

@@ -1,15 +1,21 @@
 //! Starting the Agent Server so that it is ours: our socket, our keys, our start-up module, and its word for it.
 
+mod bounded;
 mod confining;
 mod control;
+mod further;
+mod guarded;
+mod held;
 mod inspection;
 mod layout;
 mod leftovers;
 mod outer;
 mod output;
+mod places;
 mod predecessor;
 mod server;
 mod shape;
+mod spare;
 mod start;
 #[cfg(test)]
 mod tests;
@@ -27,13 +33,15 @@ use host::{ExitStatus, Secret, Spawner};
 use rules::redact::Redactor;
 use tokio::sync::oneshot;
 
-pub use confining::{Confining, ProbeTargets};
+pub use confining::{Confining, ProbeTargets, WrapperProgram};
 pub use control::{Control, ControlError, Held};
+pub use further::FurtherGrants;
 pub use inspection::{Inspection, Listener};
-pub use layout::data_dir;
-pub use leftovers::end_leftovers;
+pub use layout::{data_dir, spare_dir};
+pub use leftovers::{end_leftovers, leftovers};
 pub use server::{OwnedServer, StopReport};
 pub use shape::Program;
+pub use spare::{SpareSpec, WaitingSpare, become_server, start_spare};
 pub use watch::ExitReport;
 
 use control::Announcement;
@@ -70,6 +78,8 @@ pub struct LaunchSpec {
     pub redactor: Arc<Redactor>,
     /// For the announcement.
     pub start_timeout: Duration,
+    /// The gatepost binary, for the guards between this process and the server; without it, this process walks the tree.
+    pub guard: Option<PathBuf>,
     /// What confines the processes that the server starts; without it nothing does.
     pub confining: Option<Confining>,
 }
@@ -91,6 +101,12 @@ pub enum LaunchError {
         /// Why it failed.
         source: io::Error,
     },
+    /// A spare is not fit for this workspace, or did not become its server.
+    #[error("the spare could not become the server: {0}")]
+    Spare(String),
+    /// A spare was to give way before it had imported everything.
+    #[error("the spare is not needed")]
+    Unneeded,
     /// The processes that the server starts could not be confined.
     #[error("what the server starts could not be confined: {0}")]
     Confinement(String),
@@ -149,18 +165,21 @@ pub async fn launch(spawner: &Spawner, spec: LaunchSpec) -> Result<OwnedServer, 
     let started = tokio::task::spawn_blocking(move || start::start(&spawner, &spec));
     let started =
         started.await.map_err(|error| LaunchError::System { what: "cannot start", source: error.into() })??;
+    take(started, &version, deadline, limit_s).await
+}
+
+/// The server that was started, once it has announced itself as what it is to be.
+async fn take(started: Started, version: &str, deadline: Instant, limit_s: u64) -> Result<OwnedServer, LaunchError> {
     let Started { running, control_end, identity } = started;
     let opened = Control::open(control_end, identity.nonce.clone());
     let (control, announced) = opened.map_err(LaunchError::files("cannot open the control channel"))?;
     let checked = match await_announcement(&running, announced, deadline).await {
-        Ok(announcement) => check(&announcement, &identity, running.pid(), &version).map_err(Unfit::NotAsReviewed),
+        Ok(announcement) => check(&announcement, &identity, running.pid(), version).map_err(Unfit::NotAsReviewed),
         Err(unfit) => Err(unfit),
     };
     match checked {
         Ok(()) => Ok(OwnedServer::new(running, control, identity)),
-        Err(Unfit::Exited(report)) => Err(LaunchError::Exited { status: report.status, log_tail: report.log_tail }),
-        Err(Unfit::NotAsReviewed(what)) => Err(LaunchError::NotAsReviewed { what, log_tail: running.end_now().await }),
-        Err(Unfit::Late) => Err(LaunchError::TimedOut { limit_s, log_tail: running.end_now().await }),
+        Err(unfit) => Err(unfit.ended(running, limit_s).await),
     }
 }
 
@@ -169,6 +188,22 @@ enum Unfit {
     Exited(ExitReport),
     NotAsReviewed(String),
     Late,
+    Unneeded,
+}
+
+impl Unfit {
+    /// Ends what was started, and says why.
+    async fn ended(self, running: Running, limit_s: u64) -> LaunchError {
+        match self {
+            Self::Exited(report) => LaunchError::Exited { status: report.status, log_tail: report.log_tail },
+            Self::NotAsReviewed(what) => LaunchError::NotAsReviewed { what, log_tail: running.end_now().await },
+            Self::Late => LaunchError::TimedOut { limit_s, log_tail: running.end_now().await },
+            Self::Unneeded => {
+                running.end_now().await;
+                LaunchError::Unneeded
+            }
+        }
+    }
 }
 
 async fn await_announcement(
@@ -203,7 +238,7 @@ fn check(announcement: &Announcement, identity: &Identity, pid: u32, version: &s
     if announcement.contract != version {
         return Err(format!("its start-up module is for version {:.40}, not {version}", announcement.contract));
     }
-    let measures = MEASURES.into_iter().chain(identity.outer.is_some().then_some(CONFINING_MEASURE));
+    let measures = MEASURES.into_iter().chain(identity.confined.is_some().then_some(CONFINING_MEASURE));
     let missing: Vec<&str> =
         measures.filter(|measure| !announcement.measures.iter().any(|done| done == measure)).collect();
     if !missing.is_empty() {

@@ -6,12 +6,16 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use host::confine::{Access, FileGrant, Links};
 
+use super::layout::is_resolved;
+use crate::install::is_roots;
 use crate::install::tool::{self, Tool};
 
 const PROGRAM: &str = "bwrap";
@@ -23,55 +27,76 @@ const DEVICES: &str = "/dev";
 /// There as it is: the inner rules say what of it can be opened.
 const PROCESSES: &str = "/proc";
 
+/// What starts a process in an outer namespace.
+#[derive(Debug)]
+pub(crate) struct Outer {
+    /// The words before the wrapper's, bubblewrap's own name first.
+    pub(crate) words: Vec<OsString>,
+    /// Bubblewrap itself, the one that passed the trial.
+    pub(crate) program: OwnedFd,
+}
+
 /// Why there is no outer namespace, with what would mend it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NoOuter(pub(crate) String);
 
-/// The words before the wrapper's that start a process in such a namespace.
+/// What starts a process in such a namespace.
 ///
 /// # Errors
 /// When bubblewrap is not there, or may not make it.
-pub(crate) fn prefix(path: &OsStr, grants: &[FileGrant]) -> Result<Vec<OsString>, NoOuter> {
-    prefix_with(path, grants, is_roots)
+pub(crate) fn find(path: &OsStr, grants: &[FileGrant]) -> Result<Outer, NoOuter> {
+    // It is run by the daemon itself, ahead of all that confines.
+    find_with(path, grants, is_roots)
 }
 
-/// It is run by the daemon itself, ahead of all that confines: an agent of this or another workspace must not have put it there.
-fn is_roots(file: &Path) -> bool {
-    let own = |file: &Path| fs::metadata(file).is_ok_and(|data| data.uid() == 0 && data.mode() & 0o022 == 0);
-    own(file) && file.parent().is_some_and(own)
-}
-
-fn prefix_with(path: &OsStr, grants: &[FileGrant], is_trusted: fn(&Path) -> bool) -> Result<Vec<OsString>, NoOuter> {
-    let program = std::env::split_paths(path)
+fn find_with(path: &OsStr, grants: &[FileGrant], is_trusted: fn(&Path) -> bool) -> Result<Outer, NoOuter> {
+    let file = std::env::split_paths(path)
         .filter_map(|directory| directory.join(PROGRAM).canonicalize().ok())
         .find(|program| crate::install::is_executable(program) && is_trusted(program))
         .ok_or_else(|| NoOuter("bubblewrap is not installed: install the package bubblewrap".to_owned()))?;
-    let mut words = vec![program.into_os_string()];
+    let unusable = |error: io::Error| NoOuter(format!("bubblewrap cannot be opened: {error}"));
+    let program = host::confine::open_program(&file).map_err(unusable)?;
+    let mut words = vec![file.clone().into_os_string()];
     // Not tied to its parent: that is a thread of the server, which may end long before the process.
     words.extend(["--unshare-ipc", "--cap-drop", "ALL"].map(OsString::from));
     words.extend(mounts(grants));
     words.push("--".into());
     try_it(&words)?;
-    Ok(words)
+    // What passed the trial by its name is what will be executed by the descriptor.
+    let tried = fs::metadata(&file).map_err(unusable)?;
+    let opened = program.try_clone().and_then(|program| fs::File::from(program).metadata()).map_err(unusable)?;
+    if (tried.dev(), tried.ino()) != (opened.dev(), opened.ino()) {
+        return Err(NoOuter("bubblewrap was replaced meanwhile: start again".to_owned()));
+    }
+    Ok(Outer { words, program })
 }
 
-/// Parents before what is below them, so that what is granted within a tree is put into it.
+/// Parents before what is below them, so that what is granted within a tree is put into it. What its tree grants already is
+/// left out: where that may be written, a link could be put in its place, which would then be mounted, or stop every start.
 fn mounts(grants: &[FileGrant]) -> Vec<OsString> {
     let mut grants: Vec<&FileGrant> = grants.iter().filter(|grant| is_there(grant)).collect();
     grants.sort_by_key(|grant| grant.path.components().count());
     let mut words: Vec<OsString> = ["--dev", DEVICES, "--bind", PROCESSES, PROCESSES].map(OsString::from).to_vec();
+    let mut mounted: Vec<&FileGrant> = Vec::new();
     for grant in grants {
-        if [DEVICES, PROCESSES].iter().any(|tree| grant.path.starts_with(tree)) {
+        let covers = |tree: &&FileGrant| {
+            grant.path.starts_with(&tree.path) && (tree.access == Access::Write || tree.access == grant.access)
+        };
+        if [DEVICES, PROCESSES].iter().any(|tree| grant.path.starts_with(tree)) || mounted.iter().any(covers) {
             continue;
         }
         let option = match grant.access {
-            Access::Read => "--ro-bind",
+            // What is only read may go meanwhile, and the rest must work.
+            Access::Read => "--ro-bind-try",
             Access::Write => "--bind",
             Access::Device => "--dev-bind",
         };
         match at_root(&grant.path) {
             Some(target) => words.extend(["--symlink".into(), target.into(), grant.path.clone().into()]),
-            None => words.extend([option.into(), grant.path.clone().into(), grant.path.clone().into()]),
+            None => {
+                words.extend([option.into(), grant.path.clone().into(), grant.path.clone().into()]);
+                mounted.push(grant);
+            }
         }
     }
     words
@@ -81,7 +106,7 @@ fn is_there(grant: &FileGrant) -> bool {
     match grant.links {
         Links::Followed => grant.path.exists(),
         // As the inner rules take it: what a link leads to is not granted.
-        Links::Refused | Links::Skipped => grant.path.canonicalize().is_ok_and(|resolved| resolved == grant.path),
+        Links::Refused | Links::Skipped => is_resolved(&grant.path),
     }
 }
 
@@ -118,7 +143,7 @@ mod tests {
     }
 
     fn grant(path: &Path, access: Access, links: Links) -> FileGrant {
-        FileGrant { path: path.to_path_buf(), access, links }
+        FileGrant { path: path.to_path_buf(), access, links, identity: None }
     }
 
     #[test]
@@ -126,10 +151,13 @@ mod tests {
         let directory = tempfile::tempdir().expect("dir");
         let root = directory.path().canonicalize().expect("root");
         let below = root.join("below");
-        fs::create_dir(&below).expect("dir");
+        fs::create_dir_all(below.join("read")).expect("dir");
+        fs::create_dir(root.join("again")).expect("dir");
         std::os::unix::fs::symlink(&below, root.join("link")).expect("link");
         let grants = [
             grant(&below, Access::Write, Links::Refused),
+            grant(&below.join("read"), Access::Read, Links::Skipped),
+            grant(&root.join("again"), Access::Read, Links::Skipped),
             grant(&root.join("link"), Access::Write, Links::Skipped),
             grant(&root.join("missing"), Access::Read, Links::Followed),
             grant(Path::new("/dev/null"), Access::Device, Links::Followed),
@@ -137,14 +165,15 @@ mod tests {
         ];
         let words: Vec<String> = mounts(&grants).into_iter().map(|word| word.into_string().expect("text")).collect();
         let (root, below) = (root.to_str().expect("text"), below.to_str().expect("text"));
-        let expected = ["--dev", "/dev", "--bind", "/proc", "/proc", "--ro-bind", root, root, "--bind", below, below];
+        let expected =
+            ["--dev", "/dev", "--bind", "/proc", "/proc", "--ro-bind-try", root, root, "--bind", below, below];
         assert_eq!(words, expected);
     }
 
     #[test]
     fn without_bubblewrap_its_package_is_named() {
         let directory = tempfile::tempdir().expect("dir");
-        let refused = prefix(directory.path().as_os_str(), &[]).expect_err("refused");
+        let refused = find(directory.path().as_os_str(), &[]).expect_err("refused");
         assert!(refused.0.contains("install the package bubblewrap"), "{refused:?}");
     }
 
@@ -152,8 +181,8 @@ mod tests {
     fn a_program_that_the_agent_could_have_put_there_is_not_run() {
         let directory = tempfile::tempdir().expect("dir");
         let program = script(directory.path(), "exit 0");
-        assert!(prefix_with(directory.path().as_os_str(), &[], |_| true).is_ok());
-        let refused = prefix_with(directory.path().as_os_str(), &[], |_| false).expect_err("refused");
+        assert!(find_with(directory.path().as_os_str(), &[], |_| true).is_ok());
+        let refused = find_with(directory.path().as_os_str(), &[], |_| false).expect_err("refused");
         assert!(refused.0.contains("not installed"));
         // Others could write beside it.
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).expect("mode");
@@ -172,7 +201,7 @@ mod tests {
         fs::write(&program, "#!/bin/sh\necho 'no permissions to create a new namespace' >&2\nexit 1\n")
             .expect("script");
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("mode");
-        let refused = prefix(directory.path().as_os_str(), &[]).expect_err("refused");
+        let refused = find(directory.path().as_os_str(), &[]).expect_err("refused");
         assert!(refused.0.contains("no permissions to create") && refused.0.contains("user namespaces"), "{refused:?}");
     }
 }

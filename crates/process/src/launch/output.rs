@@ -26,8 +26,8 @@ pub(crate) const LINE_BYTES: usize = 4 * 1024;
 /// How often the reader looks whether it should end although something still holds the pipe.
 const LOOK_MS: i64 = 250;
 
-#[derive(Default)]
 struct Shared {
+    sink: Mutex<Sink>,
     tail: Mutex<VecDeque<String>>,
     /// No more output will come.
     ended: Mutex<bool>,
@@ -53,9 +53,14 @@ impl Drop for GiveUp {
 impl Output {
     /// Follow a pipe in a thread of its own.
     pub(crate) fn follow(pipe: PipeReader, data: &Path, redactor: Arc<Redactor>) -> io::Result<Self> {
-        let file = LogFile::create(data.join(LOG_NAME))?;
-        let shared = Arc::new(Shared::default());
-        let mut writer = Writer { file: Some(file), redactor, shared: Arc::clone(&shared), line: Vec::new() };
+        let shared = Arc::new(Shared {
+            sink: Mutex::new(Sink::open(data, redactor)?),
+            tail: Mutex::default(),
+            ended: Mutex::new(false),
+            end: Condvar::new(),
+            give_up: AtomicBool::new(false),
+        });
+        let mut writer = Writer { shared: Arc::clone(&shared), line: Vec::new() };
         std::thread::Builder::new().name("server-output".to_owned()).spawn(move || {
             writer.run(pipe);
             let shared = writer.shared;
@@ -63,6 +68,13 @@ impl Output {
             shared.end.notify_all();
         })?;
         Ok(Self { _stop: Arc::new(GiveUp(Arc::clone(&shared))), shared })
+    }
+
+    /// From here on each line is redacted with these secrets and kept in that data directory.
+    pub(crate) fn move_to(&self, data: &Path, redactor: Arc<Redactor>) -> io::Result<()> {
+        let sink = Sink::open(data, redactor)?;
+        *self.shared.sink.lock().unwrap_or_else(PoisonError::into_inner) = sink;
+        Ok(())
     }
 
     /// The last lines, redacted.
@@ -78,10 +90,33 @@ impl Output {
     }
 }
 
-struct Writer {
+/// Where a line goes, and what is taken out of it before.
+struct Sink {
     /// None once writing has failed; output is read on, so that the server never blocks on it.
     file: Option<LogFile>,
     redactor: Arc<Redactor>,
+}
+
+impl Sink {
+    fn open(data: &Path, redactor: Arc<Redactor>) -> io::Result<Self> {
+        Ok(Self { file: Some(LogFile::create(data.join(LOG_NAME))?), redactor })
+    }
+
+    /// The line as it is shown.
+    fn take(&mut self, line: &[u8]) -> String {
+        let (redacted, _) = self.redactor.redact_text(&String::from_utf8_lossy(line));
+        let line = shown(&redacted);
+        if let Some(file) = &mut self.file
+            && let Err(error) = file.write_line(&line)
+        {
+            tracing::warn!(%error, "the server's log cannot be written any more");
+            self.file = None;
+        }
+        line
+    }
+}
+
+struct Writer {
     shared: Arc<Shared>,
     line: Vec<u8>,
 }
@@ -124,15 +159,8 @@ impl Writer {
     }
 
     fn end_line(&mut self) {
-        let (redacted, _) = self.redactor.redact_text(&String::from_utf8_lossy(&self.line));
+        let line = self.shared.sink.lock().unwrap_or_else(PoisonError::into_inner).take(&self.line);
         self.line.clear();
-        let line = shown(&redacted);
-        if let Some(file) = &mut self.file
-            && let Err(error) = file.write_line(&line)
-        {
-            tracing::warn!(%error, "the server's log cannot be written any more");
-            self.file = None;
-        }
         let mut tail = self.shared.tail.lock().unwrap_or_else(PoisonError::into_inner);
         if tail.len() == TAIL_LINES {
             tail.pop_front();

@@ -5,6 +5,7 @@
 //! as the directory of its start-up module: arguments can be read of a server that is not dumpable too, its environment
 //! cannot.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read as _};
@@ -12,10 +13,12 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use host::cgroup::{Cgroup, delegated};
 use host::secure_fs::{SecureFsError, read_private, write_private_new};
 use serde::{Deserialize, Serialize};
 
 use super::LaunchError;
+use crate::guard::Named;
 
 const NAME: &str = "server.json";
 const MAX_RECORD_BYTES: u64 = 4096;
@@ -24,6 +27,8 @@ const MAX_ARGUMENTS_BYTES: u64 = 1024 * 1024;
 /// For the server and what is below it to be gone.
 const LIMIT: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(20);
+/// For guards that are at it to end the tree: they reach more of it than is known here.
+const GUARDS_LIMIT: Duration = Duration::from_secs(2);
 
 /// What names one running server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +38,9 @@ pub(crate) struct Predecessor {
     pid: u32,
     start_time_ticks: u64,
     start_name: String,
+    /// Its guards, whose arguments hold the same name.
+    #[serde(default)]
+    guards: Vec<Named>,
 }
 
 /// The number that the kernel drew at this boot; empty where there is none.
@@ -41,12 +49,12 @@ fn boot_id() -> String {
 }
 
 /// Write the record of a server that was just started.
-pub(crate) fn record(data: &Path, pid: u32, start_name: &str) -> Result<(), LaunchError> {
+pub(crate) fn record(data: &Path, pid: u32, guards: &[Named], start_name: &str) -> Result<(), LaunchError> {
     let seen = host::tree::process(pid).map_err(LaunchError::files("cannot look at the server's process"))?;
     // Gone already: its watcher tells of it.
     let Some(seen) = seen else { return Ok(()) };
     let (start_time_ticks, start_name) = (seen.start_time_ticks, start_name.to_owned());
-    let record = Predecessor { boot_id: boot_id(), pid, start_time_ticks, start_name };
+    let record = Predecessor { boot_id: boot_id(), pid, start_time_ticks, start_name, guards: guards.to_vec() };
     let text = serde_json::to_vec(&record)
         .map_err(|error| LaunchError::System { what: "cannot write the server's record", source: error.into() })?;
     forget(data);
@@ -84,12 +92,12 @@ fn read(data: &Path) -> Option<Predecessor> {
 /// Names the processes that would not go.
 pub(crate) fn end(data: &Path) -> Result<usize, Vec<u32>> {
     let Some(server) = read(data).filter(|server| server.boot_id == boot_id()) else { return Ok(0) };
-    let mut tree: Vec<(u32, u64)> = Vec::new();
-    if server.runs() {
-        tree.push((server.pid, server.start_time_ticks));
-        let below = host::tree::descendants_of(server.pid).unwrap_or_default();
-        tree.extend(below.into_iter().map(|process| (process.pid, process.start_time_ticks)));
+    let waiting = Instant::now();
+    while server.guards.iter().any(|guard| server.runs(*guard)) && waiting.elapsed() < GUARDS_LIMIT {
+        std::thread::sleep(PAUSE);
     }
+    server.end_cgroup();
+    let mut tree = server.tree();
     let (found, began) = (tree.len(), Instant::now());
     while !tree.is_empty() {
         for &(pid, start_time_ticks) in &tree {
@@ -108,17 +116,43 @@ pub(crate) fn end(data: &Path) -> Result<usize, Vec<u32>> {
     Ok(found)
 }
 
+/// The processes of the recorded server and below it that still run. Nothing is ended.
+pub(crate) fn running(data: &Path) -> Vec<u32> {
+    let server = read(data).filter(|server| server.boot_id == boot_id());
+    server.map(|server| server.tree().into_iter().map(|(pid, _)| pid).collect()).unwrap_or_default()
+}
+
 impl Predecessor {
     /// Whether the number still belongs to that very process.
-    fn runs(&self) -> bool {
-        started_then(self.pid, self.start_time_ticks) && self.bears_name()
+    fn runs(&self, process: Named) -> bool {
+        started_then(process.pid, process.start_time_ticks) && self.bears_name(process.pid)
+    }
+
+    /// The guards and the server, as far as they run, and everything below them: numbers and moments of their starts.
+    fn tree(&self) -> BTreeSet<(u32, u64)> {
+        let server = Named { pid: self.pid, start_time_ticks: self.start_time_ticks };
+        let mut tree = BTreeSet::new();
+        for root in self.guards.iter().copied().chain([server]).filter(|process| self.runs(*process)) {
+            tree.insert((root.pid, root.start_time_ticks));
+            let below = host::tree::descendants_of(root.pid).unwrap_or_default();
+            tree.extend(below.into_iter().map(|process| (process.pid, process.start_time_ticks)));
+        }
+        tree
+    }
+
+    /// Kills what is in the server's own cgroup, where one was left: also what is known by nothing else any more.
+    fn end_cgroup(&self) {
+        let Some(cgroup) = delegated().and_then(|parent| Cgroup::find(&parent, &self.start_name)) else { return };
+        if let Err(error) = cgroup.kill().and_then(|()| cgroup.remove().map(drop)) {
+            tracing::warn!(path = %cgroup.path().display(), %error, "the cgroup of an earlier server is left");
+        }
     }
 
     /// Whether one of its arguments is a path that ends with the start's name. Arguments that cannot be read are no proof.
-    fn bears_name(&self) -> bool {
+    fn bears_name(&self, pid: u32) -> bool {
         let is_named =
             |word: &[u8]| Path::new(OsStr::from_bytes(word)).file_name() == Some(OsStr::new(&self.start_name));
-        arguments(self.pid).is_ok_and(|words| words.split(|&byte| byte == 0).any(is_named))
+        arguments(pid).is_ok_and(|words| words.split(|&byte| byte == 0).any(is_named))
     }
 }
 
@@ -195,7 +229,7 @@ mod tests {
         let data = tempfile::tempdir().expect("dir");
         let mut server = start(&format!("/data/startup/{NAME_OF_START}"));
         let below = host::tree::descendants_of(server.id()).expect("descendants");
-        record(data.path(), server.id(), NAME_OF_START).expect("record");
+        record(data.path(), server.id(), &[], NAME_OF_START).expect("record");
         // Reaped by a thread, as init would: a process that ended and was not reaped still has its number.
         let pid = server.id();
         let waiting = std::thread::spawn(move || server.wait().expect("wait"));
@@ -221,11 +255,21 @@ mod tests {
         for (name, change) in changes {
             let data = tempfile::tempdir().expect("dir");
             let stranger = start(&format!("/data/startup/{NAME_OF_START}"));
-            record(data.path(), stranger.id(), NAME_OF_START).expect("record");
+            record(data.path(), stranger.id(), &[], NAME_OF_START).expect("record");
             alter(data.path(), change);
             assert_eq!(end(data.path()), Ok(0), "{name}");
             assert!(finish(stranger), "{name}: a stranger was ended");
         }
+    }
+
+    /// As when the process that was meant ended, and its number was given away, before the descriptor was opened.
+    #[test]
+    fn a_number_that_another_process_has_by_now_is_not_signalled() {
+        let stranger = start(NAME_OF_START);
+        let now = host::tree::process(stranger.id()).expect("look").expect("runs").start_time_ticks;
+        let refused = kill(stranger.id(), now - 1).expect_err("another process was killed");
+        assert_eq!(refused.kind(), io::ErrorKind::NotFound);
+        assert!(finish(stranger), "a stranger was ended");
     }
 
     #[test]

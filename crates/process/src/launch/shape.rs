@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use host::Secret;
 use serde_json::{Value, json};
 
-use super::layout::{Layout, MODULE_NAME};
+use super::layout::{Layout, MODULE_NAME, is_resolved};
 use crate::install::Installed;
 use crate::own::OwnInstall;
 
@@ -16,6 +16,8 @@ pub(crate) const LISTEN_FD: i32 = 4;
 pub(crate) const CONTROL_FD: i32 = 5;
 pub(crate) const PLAN_FD: i32 = 6;
 pub(crate) const DOMAIN_FD: i32 = 7;
+pub(crate) const WRAPPER_FD: i32 = 8;
+pub(crate) const OUTER_FD: i32 = 9;
 
 /// What is started.
 #[derive(Debug, Clone)]
@@ -51,6 +53,12 @@ impl Program {
         }
     }
 
+    /// SHA-256 over where it stands and what names its content; 64 lower-case hexadecimal digits.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        rules::jcs::digest(&json!({"executable": self.executable().to_string_lossy(), "content": self.identity()}))
+    }
+
     fn identity(&self) -> Value {
         match self {
             Self::Managed(installed) => json!({"manifest_sha256": installed.manifest_sha256}),
@@ -73,8 +81,10 @@ pub(crate) struct Shape<'a> {
 
 /// What stands before each program that the server starts.
 pub(crate) struct Wrapper<'a> {
-    /// It confines itself and becomes the program.
+    /// Where the wrapper is.
     pub(crate) program: &'a Path,
+    /// Whether a thread of the server's own can be confined.
+    pub(crate) has_domain: bool,
     /// Before the wrapper itself: what starts it in an outer namespace; empty without one.
     pub(crate) outer: &'a [OsString],
     /// The owner's home: HOME is another, so what is granted of this one is named.
@@ -85,9 +95,31 @@ pub(crate) struct Wrapper<'a> {
 const OF_OWNER: [(&str, &str); 2] = [("GIT_CONFIG_GLOBAL", ".gitconfig"), ("RUSTUP_HOME", ".rustup")];
 
 impl Wrapper<'_> {
+    /// How the start-up module starts a process. Both programs are executed by the descriptors on which they were proved:
+    /// whatever stands in their places later is not. But on macOS, which executes nothing by a descriptor: what stands at the
+    /// wrapper's path then is executed, an upgrade for one. The agent cannot write there.
+    fn door(&self) -> Value {
+        let own = [WRAPPER_FD, PLAN_FD];
+        let open = |number: i32| format!("/proc/self/fd/{number}");
+        let wrapper =
+            if cfg!(target_os = "linux") { open(WRAPPER_FD) } else { self.program.to_string_lossy().into_owned() };
+        let mut words: Vec<String> = self.outer.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        let outer = (!words.is_empty()).then_some(OUTER_FD);
+        words.extend([wrapper.clone(), "__confine".to_owned()]);
+        words.extend(["--plan-fd".to_owned(), PLAN_FD.to_string(), "--own-fd".to_owned(), WRAPPER_FD.to_string()]);
+        words.extend(outer.into_iter().flat_map(|number| ["--outer-fd".to_owned(), number.to_string()]));
+        words.push("--".to_owned());
+        json!({
+            "starter": outer.map_or_else(|| wrapper.clone(), open),
+            "words": words,
+            "descriptors": own.into_iter().chain(outer).collect::<Vec<i32>>(),
+            "prober": wrapper,
+        })
+    }
+
     fn owners(&self) -> impl Iterator<Item = (OsString, OsString)> + '_ {
         let granted = OF_OWNER.iter().map(|(name, place)| (name, self.owner_home.join(place)));
-        let granted = granted.filter(|(_, path)| path.canonicalize().is_ok_and(|resolved| resolved == *path));
+        let granted = granted.filter(|(_, path)| is_resolved(path));
         granted.map(|(name, path)| ((*name).into(), path.into()))
     }
 }
@@ -122,17 +154,22 @@ impl Shape<'_> {
         ];
         variables.extend(own.map(|(name, value)| (name.into(), value)));
         if let Some(wrapper) = &self.wrapper {
-            let outer: Vec<_> = wrapper.outer.iter().map(|word| word.to_string_lossy()).collect();
-            let confining: [(&str, OsString); 5] = [
+            let confining: [(&str, OsString); 2] = [
                 ("GATEPOST_AGENT_HOME", self.layout.agent_home.clone().into()),
-                ("GATEPOST_DOMAIN_FD", DOMAIN_FD.to_string().into()),
-                ("GATEPOST_OUTER", json!(outer).to_string().into()),
-                ("GATEPOST_PLAN_FD", PLAN_FD.to_string().into()),
-                ("GATEPOST_WRAPPER", wrapper.program.into()),
+                ("GATEPOST_DOOR", wrapper.door().to_string().into()),
             ];
             variables.extend(confining.map(|(name, value)| (name.into(), value)));
+            variables.extend(wrapper.has_domain.then(|| ("GATEPOST_DOMAIN_FD".into(), DOMAIN_FD.to_string().into())));
             variables.extend(wrapper.owners());
         }
+        variables
+    }
+
+    /// That of a spare: the same without a configuration, and without what belongs to a workspace.
+    pub(crate) fn spare_environment(&self) -> Vec<(OsString, OsString)> {
+        let mut variables = self.environment();
+        variables.retain(|(name, _)| name != "OPENHANDS_AGENT_SERVER_CONFIG_PATH");
+        variables.push(("GATEPOST_SPARE".into(), "1".into()));
         variables
     }
 
@@ -203,6 +240,8 @@ impl Shape<'_> {
                 "control": CONTROL_FD,
                 "plan": PLAN_FD,
                 "domain": DOMAIN_FD,
+                "wrapper": WRAPPER_FD,
+                "outer": OUTER_FD,
             },
         }))
     }

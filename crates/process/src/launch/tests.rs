@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 mod binding;
+mod spare;
 
 use super::*;
 use crate::own::OwnInstall;
@@ -62,6 +63,7 @@ impl Stage {
             secret_key: Arc::new(Secret::new(SECRET_KEY.to_owned())),
             redactor: Arc::new(Redactor::new(secrets)),
             start_timeout: Duration::from_secs(20),
+            guard: None,
             confining: None,
         }
     }

@@ -4,18 +4,14 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use host::lock::FileLock;
-use host::{ChildProcess, ExitStatus, Signal};
+use host::ExitStatus;
 use tokio::sync::watch;
 
-use super::layout::Layout;
+use super::held::Held;
 use super::output::Output;
+use super::places::Places;
 use crate::children;
 
-/// One wait of the watching thread; it waits again.
-const WAIT: Duration = Duration::from_secs(3600);
-/// For a process that has ended to be reaped.
-const REAP_WAIT: Duration = Duration::from_secs(5);
 /// For everything that a server left to be ended.
 pub(crate) const TREE_BUDGET: Duration = Duration::from_secs(10);
 /// For the last lines of output.
@@ -38,11 +34,9 @@ pub struct ExitReport {
 
 /// What the watching thread owns until the server has ended.
 pub(crate) struct Watched {
-    pub(crate) child: Arc<ChildProcess>,
+    pub(crate) child: Arc<Held>,
     pub(crate) output: Output,
-    pub(crate) layout: Layout,
-    /// Held until nothing is left, so that no second server starts on the same directories.
-    pub(crate) lock: FileLock,
+    pub(crate) places: Arc<Places>,
 }
 
 /// Watch in a thread of its own. The report comes once the tree is ended and temporary files are gone.
@@ -57,33 +51,23 @@ pub(crate) fn watch(watched: Watched) -> io::Result<watch::Receiver<Option<ExitR
 
 impl Watched {
     fn attend(self) -> ExitReport {
-        let waited = loop {
-            match self.child.has_ended(WAIT) {
-                Ok(true) => break Ok(()),
-                Ok(false) => {}
-                Err(error) => break Err(error),
-            }
-        };
-        // Not reaped yet, so the group is still its own: what is left in it goes first.
-        ignore_gone(self.child.signal_group(Signal::Kill));
-        let status = waited.and_then(|()| self.child.wait_exit(REAP_WAIT));
+        let end = self.child.wait_end();
         let (ended, left, cleanup_error) = match end_what_is_left() {
             Ok((ended, left)) => (ended, left, None),
             Err(error) => (0, Vec::new(), Some(error.to_string())),
         };
         self.output.drain(DRAIN_WAIT);
-        self.layout.remove_temporary();
+        let locks = self.places.clear();
+        self.child.clear();
+        tracing::debug!(killed = end.killed, took = ?end.took, swept = ended, "a server's tree was ended");
         let report = ExitReport {
-            status: status.unwrap_or_else(|error| {
-                tracing::warn!(%error, "the server's exit status was lost");
-                None
-            }),
+            status: end.status,
             log_tail: self.output.tail(),
-            ended_processes: ended,
+            ended_processes: end.killed + ended,
             left_processes: left,
             cleanup_error,
         };
-        drop(self.lock);
+        drop(locks);
         report
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use super::plan::Plan;
+use super::plan::{Identity, Plan};
 
 /// What a rule's path may begin with in place of a directory of the system.
 const PLACEHOLDERS: &[&str] = &["{workspace}", "{tmp}", "{home}", "{environment}", "{writable}", "{readable}"];
@@ -49,9 +49,10 @@ pub enum Links {
     /// Followed: the path belongs to the system, and only root makes links there.
     Followed,
     /// Nothing is started. The plan's paths are resolved, so a link came later, and the agent may have made it to have its
-    /// target granted.
+    /// target granted. For what is written.
     Refused,
-    /// No grant, as if nothing stood there, for the same reason: below a directory of the plan links are ordinary.
+    /// No grant, as if nothing stood there, for the same reason: for what is read, and below a directory of the plan, where
+    /// links are ordinary.
     Skipped,
 }
 
@@ -64,6 +65,8 @@ pub struct Grant {
     pub access: Access,
     /// What a symbolic link on the way means.
     pub links: Links,
+    /// What must stand there; another thing is as a link. `None`: whatever stands there.
+    pub identity: Option<Identity>,
 }
 
 impl FilePolicy {
@@ -73,9 +76,19 @@ impl FilePolicy {
     /// The first fault, in words.
     pub fn parse(text: &str) -> Result<Self, String> {
         let policy: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        super::check_format(policy.v)?;
+        policy.check()?;
+        Ok(policy)
+    }
+
+    /// These rules, of the format that this code reads.
+    pub(super) fn of(rules: Vec<FileRule>) -> Self {
+        Self { v: super::FORMAT, rules }
+    }
+
+    pub(super) fn check(&self) -> Result<(), String> {
+        super::check_format(self.v)?;
         let mut seen = BTreeSet::new();
-        for rule in &policy.rules {
+        for rule in &self.rules {
             super::check_reason(&rule.reason)?;
             if rule.paths.is_empty() {
                 return Err("a rule names no path".to_owned());
@@ -87,7 +100,7 @@ impl FilePolicy {
                 }
             }
         }
-        Ok(policy)
+        Ok(())
     }
 
     /// The grants for the server of this plan, in the order of the rules.
@@ -95,8 +108,11 @@ impl FilePolicy {
     pub fn grants(&self, plan: &Plan) -> Vec<Grant> {
         let expanded = |rule: &FileRule| {
             let access = rule.access;
-            let paths: Vec<_> = rule.paths.iter().flat_map(|path| expand(path, plan)).collect();
-            paths.into_iter().map(move |(path, links)| Grant { path, access, links })
+            let paths: Vec<_> = rule.paths.iter().flat_map(|path| expand(path, access, plan)).collect();
+            paths.into_iter().map(move |(path, links)| {
+                let identity = plan.identities.get(&path).copied().filter(|_| links != Links::Followed);
+                Grant { path, access, links, identity }
+            })
         };
         self.rules.iter().flat_map(expanded).collect()
     }
@@ -125,7 +141,7 @@ fn check_path(path: &str) -> Result<(), String> {
     }
 }
 
-fn expand(path: &str, plan: &Plan) -> Vec<(PathBuf, Links)> {
+fn expand(path: &str, access: Access, plan: &Plan) -> Vec<(PathBuf, Links)> {
     let (placeholder, rest) = split(path);
     let Some(placeholder) = placeholder else {
         return vec![(PathBuf::from(path), Links::Followed)];
@@ -139,9 +155,14 @@ fn expand(path: &str, plan: &Plan) -> Vec<(PathBuf, Links)> {
         "{readable}" => &plan.readable,
         _ => &[],
     };
+    // Whoever only reads can do without a place that became a link; where the work was to be written, nothing is started.
+    let of_plan = match access {
+        Access::Read => Links::Skipped,
+        Access::Write | Access::Device => Links::Refused,
+    };
     match rest.strip_prefix('/') {
         Some(below) => bases.iter().map(|base| (base.join(below), Links::Skipped)).collect(),
         // As it stands: joined with nothing it would get a slash at its end, and mean a directory only.
-        None => bases.iter().map(|base| (base.clone(), Links::Refused)).collect(),
+        None => bases.iter().map(|base| (base.clone(), of_plan)).collect(),
     }
 }

@@ -56,6 +56,8 @@ pub enum Probe {
     SignalServer,
     /// Signal the daemon.
     SignalDaemon,
+    /// Signal a guard of the server's tree.
+    SignalGuard,
     /// Connect to a named socket of a program outside.
     OutsideSocket,
     /// Connect to a socket with an abstract name of a program outside.
@@ -66,7 +68,7 @@ pub enum Probe {
 
 impl Probe {
     /// Every probe.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::ServerEnvironment,
         Self::ServerMemory,
         Self::DaemonEnvironment,
@@ -78,6 +80,7 @@ impl Probe {
         Self::NewPrivileges,
         Self::SignalServer,
         Self::SignalDaemon,
+        Self::SignalGuard,
         Self::OutsideSocket,
         Self::AbstractSocket,
         Self::OwnersTerminal,
@@ -97,6 +100,7 @@ impl Probe {
             | Self::NewPrivileges => Level::Weak,
             Self::SignalServer
             | Self::SignalDaemon
+            | Self::SignalGuard
             | Self::OutsideSocket
             | Self::AbstractSocket
             | Self::OwnersTerminal => Level::Partial,
@@ -117,6 +121,9 @@ impl Probe {
             Self::NewPrivileges => "A command can gain privileges by programs like sudo.",
             Self::SignalServer => "A command can end the server: the kernel is older than 6.12.",
             Self::SignalDaemon => "A command can end the daemon: the kernel is older than 6.12.",
+            Self::SignalGuard => {
+                "A command can end the guards, which end what it leaves behind: the kernel is older than 6.12."
+            }
             Self::OutsideSocket => {
                 "A command can ask other programs of the owner, at their named sockets (tmux, systemd, D-Bus, docker), \
                  to act for it."
@@ -150,13 +157,28 @@ pub struct Reached {
     pub level: Level,
     /// What is missing to the highest, in words, with what would mend it; empty at [`Level::Full`].
     pub missing: Vec<String>,
+    /// What else is to be known of what the agent's processes may reach: further directories, and what was passed over.
+    pub notes: Vec<String>,
 }
 
 impl Reached {
     /// Where nothing was proved, and why.
     #[must_use]
     pub fn unproved(why: impl Into<String>) -> Self {
-        Self { level: Level::Weak, missing: vec![why.into()] }
+        Self { level: Level::Weak, missing: vec![why.into()], notes: Vec::new() }
+    }
+
+    /// Nothing better than [`Level::Weak`], and why, whatever was refused.
+    #[must_use]
+    pub fn held_weak(mut self, why: impl Into<String>) -> Self {
+        self.level = Level::Weak;
+        self.missing.insert(0, why.into());
+        self
+    }
+
+    /// All that is to be said of it: what is missing, then the notes.
+    pub fn said(&self) -> impl Iterator<Item = &String> {
+        self.missing.iter().chain(&self.notes)
     }
 
     /// From what a confined process could do. What was not tried counts as open, and a root user is beyond the model: it
@@ -176,7 +198,7 @@ impl Reached {
             }
             level = level.min(probe.leaves());
         }
-        Self { level, missing }
+        Self { level, missing, notes: Vec::new() }
     }
 }
 
@@ -190,7 +212,10 @@ mod tests {
 
     #[test]
     fn everything_closed_is_full_and_nothing_is_missing() {
-        assert_eq!(Reached::from_outcomes(&all_closed(), false), Reached { level: Level::Full, missing: Vec::new() });
+        assert_eq!(
+            Reached::from_outcomes(&all_closed(), false),
+            Reached { level: Level::Full, missing: Vec::new(), notes: Vec::new() }
+        );
     }
 
     #[test]
@@ -225,6 +250,14 @@ mod tests {
     fn root_is_weak_whatever_was_refused() {
         let reached = Reached::from_outcomes(&all_closed(), true);
         assert_eq!((reached.level, reached.missing.len()), (Level::Weak, 1));
+    }
+
+    #[test]
+    fn what_was_never_run_is_weak_and_says_so_first() {
+        let mut outcomes = all_closed();
+        outcomes.insert(Probe::OutsideSocket, Outcome::Open);
+        let reached = Reached::from_outcomes(&outcomes, false).held_weak("Never run.");
+        assert_eq!((reached.level, reached.missing.len(), reached.missing[0].as_str()), (Level::Weak, 2, "Never run."));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The plan: which directories the processes of one server may use.
 
+use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -10,6 +11,16 @@ pub const MAX_PLAN_BYTES: usize = 64 << 10;
 const MAX_ENTRIES: usize = 64;
 /// `PATH_MAX` with its closing NUL byte.
 const MAX_PATH_BYTES: usize = 4095;
+
+/// A file or directory as the kernel tells it from others, whatever its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Identity {
+    /// The device that it is on.
+    pub device: u64,
+    /// Its number there.
+    pub inode: u64,
+}
 
 /// What the policy's placeholders stand for, and what is taken out of the environment. Written by the daemon, once for
 /// each server; read by the wrapper for every process that the server starts.
@@ -32,6 +43,12 @@ pub struct Plan {
     pub home: PathBuf,
     /// The server's virtual environment and the Python it is made from; read.
     pub environment: Vec<PathBuf>,
+    /// Directories and files of gatepost's own. What is granted above them does not hold there, where the kernel has rules that
+    /// take away (macOS); Landlock has none. What the plan grants below them holds.
+    pub kept: Vec<PathBuf>,
+    /// What stood at paths of the above when the plan was written: another thing there later is granted as little as a link.
+    /// A path that is not named is granted whatever stands there.
+    pub identities: BTreeMap<PathBuf, Identity>,
     /// Variables that no process gets. An entry that ends in `_` stands for all names that begin with it.
     pub strip_environment: Vec<String>,
 }
@@ -45,9 +62,15 @@ impl Plan {
     /// A plan that grants nothing but a workspace and a temporary directory, and home's git settings and toolchains.
     #[must_use]
     pub fn new(workspace: PathBuf, tmp: PathBuf, home: PathBuf) -> Self {
-        let (writable, readable, environment) = (Vec::new(), Vec::new(), Vec::new());
-        let strip_environment = Vec::new();
-        Self { v: super::FORMAT, workspace, writable, readable, tmp, home, environment, strip_environment }
+        let (v, identities, strip_environment) = (super::FORMAT, BTreeMap::new(), Vec::new());
+        let [writable, readable, environment, kept] = [const { Vec::new() }; 4];
+        Self { v, workspace, writable, readable, tmp, home, environment, kept, identities, strip_environment }
+    }
+
+    /// The paths of the plan that are granted as they stand.
+    pub fn granted(&self) -> impl Iterator<Item = &PathBuf> {
+        let lists = [&self.writable, &self.readable, &self.environment].into_iter().flatten();
+        [&self.workspace, &self.tmp].into_iter().chain(lists)
     }
 
     /// Reads and checks a plan.
@@ -93,7 +116,12 @@ impl Plan {
         for (field, path) in [("workspace", &self.workspace), ("tmp", &self.tmp), ("home", &self.home)] {
             faults.extend(path_fault(field, path));
         }
-        let lists = [("writable", &self.writable), ("readable", &self.readable), ("environment", &self.environment)];
+        let lists = [
+            ("writable", &self.writable),
+            ("readable", &self.readable),
+            ("environment", &self.environment),
+            ("kept", &self.kept),
+        ];
         for (field, paths) in lists {
             faults.extend(paths.iter().filter_map(|path| path_fault(field, path)));
             faults.extend(count_fault(field, paths.len()));

@@ -84,21 +84,38 @@ fn placeholders_become_the_plans_paths() {
         {"paths":["{home}/.gitconfig","{writable}","{environment}","{tmp}","{readable}"],"access":"read","reason":"a"}
     ]}"#;
     let grants = FilePolicy::parse(text).unwrap().grants(&plan());
-    let grant = |path: &str, access, links| Grant { path: path.into(), access, links };
+    let grant = |path: &str, access, links| Grant { path: path.into(), access, links, identity: None };
     let expected = [
         grant("/usr", Access::Write, Links::Followed),
         grant("/w/space", Access::Write, Links::Refused),
         grant("/home/a/.gitconfig", Access::Read, Links::Skipped),
-        grant("/cache/one", Access::Read, Links::Refused),
-        grant("/cache/two", Access::Read, Links::Refused),
-        grant("/install/env", Access::Read, Links::Refused),
-        grant("/python", Access::Read, Links::Refused),
-        grant("/s/tmp", Access::Read, Links::Refused),
-        grant("/tools", Access::Read, Links::Refused),
+        grant("/cache/one", Access::Read, Links::Skipped),
+        grant("/cache/two", Access::Read, Links::Skipped),
+        grant("/install/env", Access::Read, Links::Skipped),
+        grant("/python", Access::Read, Links::Skipped),
+        grant("/s/tmp", Access::Read, Links::Skipped),
+        grant("/tools", Access::Read, Links::Skipped),
     ];
     assert_eq!(grants, expected);
     // Paths are equal with and without a slash at their end; the kernel takes one only for a directory.
     assert!(grants.iter().all(|grant| !grant.path.as_os_str().as_encoded_bytes().ends_with(b"/")));
+}
+
+/// A path that is granted as it stands is held to what stood there; one of the system's is not.
+#[test]
+fn what_stood_at_a_path_goes_along_with_its_grant() {
+    let mut plan = plan();
+    let identity = Identity { device: 1, inode: 2 };
+    plan.identities = ["/w/space", "/tools", "/usr"].map(|path| (path.into(), identity)).into();
+    assert_eq!(Plan::parse(&plan.to_bytes().unwrap()), Ok(plan.clone()));
+    let grants = Policy::reviewed().unwrap().files.grants(&plan);
+    let held: Vec<&Path> = grants.iter().filter(|grant| grant.identity.is_some()).map(|grant| &*grant.path).collect();
+    assert_eq!(held, [Path::new("/w/space"), Path::new("/tools")]);
+    let granted: Vec<&PathBuf> = plan.granted().collect();
+    for path in ["/w/space", "/s/tmp", "/cache/one", "/tools", "/python"] {
+        assert!(granted.contains(&&PathBuf::from(path)), "{path}");
+    }
+    assert!(!granted.contains(&&plan.home));
 }
 
 #[test]

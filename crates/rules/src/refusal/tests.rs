@@ -22,12 +22,24 @@ fn the_status_of_every_code() {
         (400, &["malformed_json", "idempotency_key_conflict", "cursor_invalid", "bad_request"]),
         (401, &["unauthenticated"]),
         (403, &["not_permitted", "peer_refused"]),
-        (404, &["not_found", "session_not_found", "action_not_found", "conversation_not_found", "approval_not_found"]),
+        (
+            404,
+            &[
+                "not_found",
+                "session_not_found",
+                "action_not_found",
+                "conversation_not_found",
+                "token_not_found",
+                "approval_not_found",
+            ],
+        ),
         (405, &["method_not_allowed"]),
         (408, &["request_timeout"]),
         (
             409,
             &[
+                "token_exists",
+                "too_many_tokens",
                 "session_exists",
                 "session_closed",
                 "approval_superseded",
@@ -152,4 +164,33 @@ fn only_passing_states_are_worth_a_retry() {
 fn a_refusal_prints_code_and_detail() {
     let refusal = Refusal::new(RefusalCode::TooLong, "`text` has 300000 bytes");
     assert_eq!(refusal.to_string(), "too_long: `text` has 300000 bytes");
+}
+
+/// The documentation lists every code, and no other, with its status and the remedy that the daemon gives.
+#[test]
+fn the_documentation_lists_every_code_with_its_status_and_its_remedy() {
+    let page = include_str!("../../../../docs/operations.md");
+    let mut documented = BTreeSet::new();
+    for line in page.lines().filter(|line| line.starts_with("| `")) {
+        let cells: Vec<&str> = line.trim_matches('|').split(" |").map(str::trim).collect();
+        let [code, status, _exit, again, meaning, remedy] = cells[..] else { continue };
+        let code = RefusalCode::parse(code.trim_matches(['|', ' ', '`'])).unwrap_or_else(|| panic!("{line}"));
+        assert_eq!(status, code.http_status().to_string(), "{code}");
+        assert_eq!(again == "yes", code.retryable(), "{code}");
+        assert_eq!(meaning, code.meaning().trim(), "{code}");
+        assert_eq!(without_links(remedy), code.remedy(), "{code}");
+        assert!(code.remedy().len() > 3, "{code}");
+        assert!(documented.insert(code), "{code} stands twice");
+    }
+    let missing: Vec<_> = RefusalCode::ALL.iter().filter(|code| !documented.contains(code)).collect();
+    assert!(missing.is_empty(), "not documented: {missing:?}");
+}
+
+/// `[words](#place)` is `words`.
+fn without_links(text: &str) -> String {
+    let Some((before, after)) = text.split_once("](") else { return text.to_owned() };
+    let (Some((ahead, words)), Some((_, behind))) = (before.rsplit_once('['), after.split_once(')')) else {
+        return text.to_owned();
+    };
+    format!("{ahead}{words}{}", without_links(behind))
 }

@@ -40,7 +40,7 @@ impl Session {
             return;
         }
         let (session, server) = (Arc::clone(self), Arc::clone(server));
-        tokio::spawn(async move {
+        crate::request::spawn(async move {
             let _lock = session.lock.lock().await;
             session.note_nothing_begins(&server).await;
         });

@@ -4,13 +4,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rules::canary::CanaryResult;
+use rules::canary::{CanaryResult, CanaryScope};
 use rules::lifecycle::{Failures, ServerState};
 use rules::refusal::Refusal;
+use rules::standing::{self, ServerStanding};
 
 use super::RESTART;
 use crate::server::VerifiedServer;
 use crate::view::ServerView;
+
+/// The canaries that are read of a server.
+const SCOPES: [CanaryScope; 2] = [CanaryScope::Installation, CanaryScope::Server];
 
 pub(super) struct Slot {
     pub(super) state: ServerState,
@@ -18,6 +22,10 @@ pub(super) struct Slot {
     pub(super) server: Option<Arc<VerifiedServer>>,
     /// Canaries of the last start that failed.
     pub(super) failed_canaries: Vec<CanaryResult>,
+    /// What the newest read of a server's canaries got no answer for; what was read before is in force.
+    pub(super) unanswered: Vec<CanaryResult>,
+    /// Servers whose end has not been noted yet: the one that is up, and those before it that have hardly ended.
+    pub(super) watched: u32,
     pub(super) failures: Failures,
     /// When the last server was proved.
     pub(super) ready_at_ms: u64,
@@ -36,6 +44,8 @@ impl Default for Slot {
             state: ServerState::Stopped,
             server: None,
             failed_canaries: Vec::new(),
+            unanswered: Vec::new(),
+            watched: 0,
             failures: Failures::default(),
             ready_at_ms: 0,
             last_used: None,
@@ -82,25 +92,23 @@ impl Slot {
         self.failure().is_some() && self.failures.in_a_row() >= RESTART.loop_after
     }
 
+    pub(super) fn standing(&self) -> ServerStanding {
+        standing::server(&self.state, self.is_ending(), self.failures.is_crash_looping(RESTART))
+    }
+
     /// `at` turns a moment into the wall clock's words.
     pub(super) fn view(&self, workspace: &Path, at: impl Fn(u64) -> String) -> ServerView {
-        let (up, reason) = (self.up(), self.failure());
+        let (up, reason, state) = (self.up(), self.failure(), self.standing());
+        let results = up.as_ref().map_or_else(|| self.failed_canaries.clone(), |server| server.canaries().results);
         let next_try_at_ms = self.failures.next_by_itself(RESTART).filter(|_| reason.is_some());
-        let state = if self.is_ending() {
-            "stopping"
-        } else if reason.is_some() && self.failures.is_crash_looping(RESTART) {
-            "crash_looping"
-        } else {
-            self.state.as_str()
-        };
         ServerView {
             workspace: workspace.to_string_lossy().into_owned(),
-            state: state.to_owned(),
+            state,
             version: up.as_ref().map(|server| server.client().contract().version().to_owned()),
             server_start_id: up.as_ref().map(|server| server.start_id().to_owned()),
             launch_config_digest: up.as_ref().map(|server| server.owned().launch_config_digest().to_owned()),
             pid: up.as_ref().map(|server| server.owned().pid()),
-            canaries: up.map_or_else(|| self.failed_canaries.clone(), |server| server.canaries().results),
+            canaries: standing::canaries(&SCOPES, &results, &self.unanswered, state.into()),
             reason,
             failures_in_a_row: self.failures.in_a_row(),
             next_try_at: next_try_at_ms.map(at),

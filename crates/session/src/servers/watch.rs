@@ -11,16 +11,26 @@ use serde_json::json;
 use tokio::sync::broadcast::error::RecvError;
 
 use super::{RESTART, Servers, jitter_permille};
+use crate::rest::watch_resting;
 use crate::server::VerifiedServer;
 
 /// With at most 20 s for one read, three of them end before the results that they replace are too old to prove anything.
 const PROOF: ProofLimits = ProofLimits { reads: 3, first_pause_ms: 1000 };
 
-/// Reads the canaries again and again, and notes the end.
-pub(super) async fn watch(servers: Arc<Servers>, server: Arc<VerifiedServer>) {
+/// How long a daemon that stops waits for word of the servers' ends to be recorded.
+const NOTED_WITHIN: Duration = Duration::from_secs(3);
+
+/// Reads the canaries again and again, and notes the end. It is counted from the call on, not only once it runs.
+pub(super) fn watch(servers: Arc<Servers>, server: Arc<VerifiedServer>) -> impl Future<Output = ()> + Send {
+    servers.slots().of(server.workspace()).watched += 1;
+    watch_to_end(servers, server)
+}
+
+async fn watch_to_end(servers: Arc<Servers>, server: Arc<VerifiedServer>) {
     let workspace = server.workspace().to_path_buf();
     let mut held = server.owned().control().held();
     let interval = Duration::from_secs(servers.shared.settings.agent_server.probe_interval_s);
+    tokio::spawn(watch_resting(Arc::clone(&servers.shared), Arc::clone(&server)));
     loop {
         tokio::select! {
             () = server.gone() => break,
@@ -53,7 +63,12 @@ impl Servers {
                 results = server.read_canaries(self.shared.contract) => results,
                 () = server.gone() => return Err(gone()),
             };
-            match prove(&results, reads, PROOF) {
+            let verdict = prove(&results, reads, PROOF);
+            self.slots().of(server.workspace()).unanswered = match &verdict {
+                Proof::ReadAgain { .. } => results.iter().filter(|result| result.is_unreadable()).cloned().collect(),
+                Proof::Holds | Proof::Fails(_) => Vec::new(),
+            };
+            match verdict {
                 Proof::Holds => {
                     let verdict = rules::canary::passed(&results, &[CanaryScope::Installation, CanaryScope::Server]);
                     server.set_canaries(results);
@@ -81,9 +96,27 @@ impl Servers {
     async fn note_held(&self, held: &Held) {
         tracing::warn!(session = held.conversation_id, actions = ?held.event_ids, "an action without a grant was held");
         let Some(session) = self.shared.session(&held.conversation_id) else { return };
+        // A session at rest in which something goes on is followed again.
+        session.note_look();
         let payload = json!({"event": "action_held", "actions": held.event_ids});
         if let Err(refusal) = session.note_event("lifecycle", payload).await {
             tracing::warn!(session = held.conversation_id, %refusal, "a held action could not be journaled");
+        }
+    }
+
+    /// Waits until the sessions were told of the end of every server that has ended, so that it is recorded before the records
+    /// are closed.
+    pub(crate) async fn ends_noted(&self) {
+        let mut changes = self.changes.subscribe();
+        let noted = async {
+            while self.slots().by_workspace.values().any(|slot| slot.watched > 0) {
+                if changes.changed().await.is_err() {
+                    break;
+                }
+            }
+        };
+        if tokio::time::timeout(NOTED_WITHIN, noted).await.is_err() {
+            tracing::warn!("word of a server's end was not recorded in time");
         }
     }
 
@@ -114,12 +147,18 @@ impl Servers {
         self.advance(workspace, ServerEvent::Exited(refusal));
         {
             let mut slots = self.slots();
-            slots.of(workspace).server = None;
+            let slot = slots.of(workspace);
+            slot.server = None;
+            slot.unanswered.clear();
             slots.by_workspace.values_mut().for_each(|slot| slot.no_place_until_ms = 0);
         }
         if let Some(refusal) = self.crash_loop(workspace) {
             self.tell_failure(workspace, &refusal).await;
         }
+        let mut slots = self.slots();
+        let slot = slots.of(workspace);
+        slot.watched = slot.watched.saturating_sub(1);
+        drop(slots);
         self.note_change();
     }
 }

@@ -31,7 +31,8 @@ fn without_a_file_all_is_default() {
     assert_eq!(settings.model, None);
     assert_eq!((settings.approval.expires_min, settings.approval.reviewed_content.len()), (60, 0));
     assert_eq!(settings.confinement.level, Level::Full);
-    assert_eq!(settings.events.retention_days, 30);
+    let events = &settings.events;
+    assert_eq!((events.retention_days, events.rest_after_s, events.rest_read_s), (30, 60, 60));
     assert!(settings.read_model_key().unwrap().is_none());
     let empty = home.load("").unwrap();
     settings.from_file = true;
@@ -75,6 +76,8 @@ fn the_example_names_every_key_and_its_settings_without_default_are_right() {
         "reviewed_content",
         "level",
         "retention_days",
+        "rest_after_s",
+        "rest_read_s",
     ] {
         assert!(uncommented.iter().any(|line| line.starts_with(&format!("{key} = "))), "{key}");
     }
@@ -99,7 +102,7 @@ fn what_is_set_is_taken() {
              standby = true\nmax_servers = 16\nidle_stop_min = 0\n[workspaces]\nroots = ['~', '/srv//work/']\n\
              [model]\nname = 'a/b'\nbase_url = 'http://127.0.0.1:9/v1'\nchoices = ['c']\ntools = ['grep']\n\
              [approval]\nexpires_min = 5\nreviewed_content = ['{0}']\n[confinement]\nlevel = 'full'\n\
-             [events]\nretention_days = 1\n",
+             [events]\nretention_days = 1\nrest_after_s = 2\nrest_read_s = 3\n",
             "0".repeat(64)
         ))
         .unwrap();
@@ -116,7 +119,8 @@ fn what_is_set_is_taken() {
     assert_eq!(settings.approval.reviewed_content, ["0".repeat(64)]);
     assert!(settings.confinement.level > Level::Partial);
     assert_eq!(settings.confinement.level.as_str(), "full");
-    assert_eq!(settings.events.retention_days, 1);
+    let events = &settings.events;
+    assert_eq!((events.retention_days, events.rest_after_s, events.rest_read_s), (1, 2, 3));
     assert_eq!(right("workspaces.roots = []").workspaces.roots, Vec::<PathBuf>::new());
 }
 

@@ -20,11 +20,40 @@ fn unknown_names_are_told_what_was_meant() {
     one("[agent_server]\nmaxservers = 3", "agent_server.maxservers", 2, "did you mean max_servers?");
     one("[agent_server]\nroots = []", "agent_server.roots", 2, "it belongs in [workspaces]");
     one("[approval]\npolicy = 'never'", "approval.policy", 2, "there are expires_min, reviewed_content");
-    one("[events]\n\"\\u001b[31m\" = 1", "events.\"\\u{1b}[31m\"", 2, "unknown key");
-    one("[events]\n\"\" = 1", "events.\"\"", 2, "unknown key");
+    one("[events]\n\"\\u001b[31m\" = 1", "events.…", 2, "unknown key");
+    one("[events]\n\"\" = 1", "events.…", 2, "unknown key");
     one("[[events]]\nretention_days = 1", "events", 1, "must be a section, written [events]");
     one("events = 3", "events", 1, "must be a section");
     one("[events.deep]", "events.deep", 1, "unknown key");
+}
+
+/// A key of a provider may be put down on the left of the sign, or where a section begins.
+#[test]
+fn what_cannot_be_a_slip_of_the_hand_is_not_repeated() {
+    const SECRET: &str = "f81d4fae7dec11d0a76500a0c91e6bf6";
+    const LONG: &str = "abcdefghijklmnopqrstuvwxyzabcdefg";
+    for secret in [SECRET, LONG, "hunter2"] {
+        for text in [
+            format!("[model]\n{secret} = 1"),
+            format!("[model]\n\"{secret}\" = 1"),
+            format!("[model]\napi_key = {{{secret} = 1}}"),
+            format!("[model]\napi_key.{secret} = 1"),
+            format!("[{secret}]\nname = 1"),
+            format!("[model.{secret}]\nname = 1"),
+            format!("{secret} = 1"),
+            format!("{secret} = 1\n{secret} = 2"),
+            format!("[{secret}]\n[{secret}]"),
+            format!("[model]\n{secret}"),
+            format!("[model]\nname = {secret}"),
+            format!("[model]\nname = \"{secret}"),
+            format!("[model]\nname = 'a'\nbase_url = \"https://h/\"\nchoices = {{{secret} = 2}}"),
+        ] {
+            let mistakes = wrong(&text);
+            assert!(!mistakes.is_empty(), "{text}");
+            let told = format!("{mistakes:?}");
+            assert!(!told.contains(secret), "{text}\n{told}");
+        }
+    }
 }
 
 #[test]
@@ -36,6 +65,8 @@ fn numbers() {
         ("agent_server.probe_interval_s", 1, 200),
         ("approval.expires_min", 1, 1440),
         ("events.retention_days", 1, 3650),
+        ("events.rest_after_s", 1, 86_400),
+        ("events.rest_read_s", 1, 600),
     ] {
         for taken in [lowest, highest] {
             crate::common::right(&format!("{key} = {taken}"));
@@ -157,6 +188,64 @@ fn approval_and_confinement() {
 }
 
 #[test]
+fn the_log() {
+    for level in ["info", "off", "debug,session=trace", "warn,api::service=debug"] {
+        assert_eq!(crate::common::right(&format!("log.level = '{level}'")).log.level, level);
+    }
+    for level in ["", "loud", "session=", "=debug", "a b=info", "info,,warn", "[x]=info"] {
+        one(&format!("log.level = '{level}'"), "log.level", 1, "such as \"info,session=debug\"");
+    }
+    assert_eq!(crate::common::right("log.format = 'json'").log.format, settings::LogFormat::Json);
+    one("log.format = 'xml'", "log.format", 1, "\"text\" or \"json\"");
+}
+
+#[test]
+fn further_directories() {
+    let home = crate::common::Home::new();
+    let inside = |name: &str| {
+        let path = home.path().canonicalize().unwrap().join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        path
+    };
+    let (cache, secrets, git) = (inside(".cache"), inside(".ssh"), inside("src/a/.git"));
+    std::os::unix::fs::symlink(&cache, home.path().join("link")).unwrap();
+    home.write("file", "");
+    let good = format!(
+        "[workspaces]\ngit_dirs = ['~/src/a/.git']\n[confinement]\nread = ['/usr/share']\nwrite = ['{}', '{}']",
+        cache.display(),
+        inside("target").display()
+    );
+    let settings = home.load(&good).unwrap();
+    assert_eq!(settings.confinement.read, [std::path::PathBuf::from("/usr/share")]);
+    assert_eq!((settings.confinement.write[0].clone(), settings.workspaces.git_dirs), (cache.clone(), vec![git]));
+    for (path, part) in [
+        ("cache".to_owned(), "an absolute path"),
+        ("~/../x".to_owned(), "without `..`"),
+        ("~/missing".to_owned(), "a directory that exists"),
+        ("~/file".to_owned(), "must be a directory"),
+        ("~/link".to_owned(), "without a symbolic link on the way"),
+        ("~".to_owned(), "does not hold the home directory"),
+        ("/".to_owned(), "does not hold the home directory"),
+        ("~/.config/gatepost".to_owned(), "apart from gatepost's own"),
+        ("~/.config".to_owned(), "apart from gatepost's own"),
+        (secrets.to_string_lossy().into_owned(), "apart from ~/.ssh"),
+    ] {
+        for key in ["read", "write"] {
+            let text = format!("[confinement]\n{key} = ['~/.cache', '{path}']");
+            let error = home.load(&text).unwrap_err();
+            let settings::SettingsError::Invalid { mistakes, .. } = &error else { panic!("{error}") };
+            let [mistake] = mistakes.as_slice() else { panic!("{error}") };
+            assert_eq!((mistake.key.as_str(), mistake.line), (&*format!("confinement.{key}[1]"), Some(2)), "{error}");
+            assert_eq!(mistake.column, Some(key.len() + 17), "{error}");
+            assert!(mistake.problem.contains(part), "{path}: {error}");
+        }
+    }
+    // What belongs to another: root's may be read.
+    let of_root = if host::hygiene::is_root() { "~/missing" } else { "/usr/share" };
+    one(&format!("[confinement]\nwrite = ['{of_root}']"), "confinement.write[0]", 2, "must be a directory");
+}
+
+#[test]
 fn what_is_no_toml_is_told_with_its_line() {
     for (text, line) in [
         ("[agent_server\n", 1),
@@ -211,7 +300,7 @@ level = 'strong'
     ];
     assert_eq!(found, expected.map(|(line, key)| (line, key.to_owned())));
     let told = crate::common::Home::new().load(text).unwrap_err().to_string();
-    assert!(told.contains("has 11 mistakes to correct:\n  line 2: agent_server.version: must be"), "{told}");
+    assert!(told.contains("has 11 mistakes to correct:\n  line 2, column 11: agent_server.version: must be"), "{told}");
 }
 
 #[test]

@@ -209,7 +209,7 @@ fn each_column_of_a_row_is_found_when_it_is_changed() {
             changed += 1;
         }
     }
-    assert_eq!(changed, 12 + 5 + 10 + 6);
+    assert_eq!(changed, 13 + 5 + 10 + 6);
 }
 
 #[test]
@@ -312,7 +312,7 @@ fn swapped_lost_and_added_rows_are_found() {
     assert_eq!(find("UPDATE receipts SET link = 14 WHERE client_action_id = 'b'"), (14, Fault::NoLink));
     assert_eq!(find("UPDATE receipts SET link = 99 WHERE client_action_id = 'b'"), (99, Fault::NoLink));
     let added = "INSERT INTO receipts SELECT 'new', session_id, operation_id, fingerprint, caller, state, code, detail, \
-                 input_json, result_json, created_at_ms, updated_at_ms, 0 FROM receipts WHERE client_action_id = 'b'";
+                 input_json, result_json, created_at_ms, updated_at_ms, 0, NULL FROM receipts WHERE client_action_id = 'b'";
     assert_eq!(find(added), (0, Fault::NoLink));
     let accept = "INSERT INTO sent_accepts VALUES ('s', 'e9', 'a', 'sent', 1, 1, 0)";
     assert_eq!(find(accept), (0, Fault::NoLink));

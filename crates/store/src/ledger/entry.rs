@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::audit::RefusedRequest;
-use crate::record::{AcceptRecord, ReceiptRecord, SessionRecord, StepRecord};
+use crate::record::{AcceptRecord, ReceiptRecord, SessionRecord, StepRecord, TokenRecord};
 
 /// Version of the form; a reader that meets a higher one does not understand it.
 const VERSION: u32 = 1;
@@ -23,6 +23,8 @@ pub(crate) enum Subject {
     Session(String),
     /// The accept of an action: session, event.
     Accept(String, String),
+    /// The token of this name.
+    Token(String),
     /// None: a refusal, or the beginning of the chain.
     Nothing,
 }
@@ -43,24 +45,23 @@ pub(crate) fn begun(at_ms: i64) -> String {
 /// A receipt as it stands now.
 pub(crate) fn receipt(record: &ReceiptRecord) -> String {
     let steps: Vec<Value> = record.steps.iter().map(step).collect();
-    text(
-        "receipt",
-        record.updated_at_ms,
-        [
-            ("caller", json!(record.caller)),
-            ("client_action_id", json!(record.client_action_id)),
-            ("code", json!(record.code)),
-            ("created_at_ms", json!(record.created_at_ms)),
-            ("detail_sha256", digest(record.detail.as_deref())),
-            ("fingerprint", json!(record.fingerprint)),
-            ("input_sha256", digest(Some(&record.input_json))),
-            ("operation_id", json!(record.operation_id)),
-            ("result_sha256", digest(record.result_json.as_deref())),
-            ("session_id", json!(record.session_id)),
-            ("state", json!(record.state.as_str())),
-            ("steps", Value::Array(steps)),
-        ],
-    )
+    // Absent where there is none, as in the links of before there were any.
+    let request_id = record.request_id.as_ref().map(|id| ("request_id", json!(id)));
+    let fields = [
+        ("caller", json!(record.caller)),
+        ("client_action_id", json!(record.client_action_id)),
+        ("code", json!(record.code)),
+        ("created_at_ms", json!(record.created_at_ms)),
+        ("detail_sha256", digest(record.detail.as_deref())),
+        ("fingerprint", json!(record.fingerprint)),
+        ("input_sha256", digest(Some(&record.input_json))),
+        ("operation_id", json!(record.operation_id)),
+        ("result_sha256", digest(record.result_json.as_deref())),
+        ("session_id", json!(record.session_id)),
+        ("state", json!(record.state.as_str())),
+        ("steps", Value::Array(steps)),
+    ];
+    text("receipt", record.updated_at_ms, fields.into_iter().chain(request_id))
 }
 
 /// A session as it stands now.
@@ -109,6 +110,23 @@ fn of_accept(record: &AcceptRecord, state: &str) -> String {
     )
 }
 
+/// A token as it stands now, by its digest. The owner alone makes and revokes them.
+pub(crate) fn token(record: &TokenRecord) -> String {
+    text(
+        "token",
+        record.revoked_at_ms.unwrap_or(record.created_at_ms),
+        [
+            ("caller", json!("owner")),
+            ("created_at_ms", json!(record.created_at_ms)),
+            ("name", json!(record.name)),
+            ("revoked_at_ms", json!(record.revoked_at_ms)),
+            ("roles", json!(record.roles)),
+            ("state", json!(if record.revoked_at_ms.is_some() { "revoked" } else { "good" })),
+            ("token_sha256", json!(record.token_sha256)),
+        ],
+    )
+}
+
 /// A request that was refused before it had a receipt.
 pub(crate) fn refusal(refused: &RefusedRequest) -> String {
     text(
@@ -136,6 +154,7 @@ pub(crate) fn read(text: &str) -> Option<Read> {
         "receipt" => Subject::Receipt(word("client_action_id")?),
         "session" => Subject::Session(word("session_id")?),
         "accept" => Subject::Accept(word("session_id")?, word("event_id")?),
+        "token" => Subject::Token(word("name")?),
         "refusal" | "ledger" => Subject::Nothing,
         _ => return None,
     };
@@ -153,8 +172,8 @@ fn step(record: &StepRecord) -> Value {
     json!(fields)
 }
 
-fn text<const N: usize>(kind: &str, at_ms: i64, fields: [(&str, Value); N]) -> String {
-    let mut all = BTreeMap::from(fields);
+fn text<'a>(kind: &str, at_ms: i64, fields: impl IntoIterator<Item = (&'a str, Value)>) -> String {
+    let mut all = BTreeMap::from_iter(fields);
     all.insert("at_ms", json!(at_ms));
     all.insert("kind", json!(kind));
     all.insert("v", json!(VERSION));
@@ -196,6 +215,7 @@ mod tests {
             }],
             created_at_ms: 1,
             updated_at_ms: 2,
+            request_id: None,
         };
         let said = hex(&Sha256::digest("said"));
         let input = hex(&Sha256::digest("{\"text\":\"said\"}"));

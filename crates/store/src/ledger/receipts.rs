@@ -8,7 +8,10 @@ use crate::ledger::{chain, entry};
 use crate::record::{ReceiptRecord, StepRecord};
 
 const COLUMNS: &str = "client_action_id, session_id, operation_id, fingerprint, caller, state, code, detail, \
-                       input_json, result_json, created_at_ms, updated_at_ms";
+                       input_json, result_json, created_at_ms, updated_at_ms, request_id";
+
+/// The version of the file from which on receipts name their request.
+const REQUEST_IDS_SINCE: i64 = 5;
 
 /// INVARIANT I5: the primary key decides which of two equal requests is the first.
 pub(crate) fn insert(connection: &Connection, notary: &dyn Notary, record: &ReceiptRecord) -> Result<(), StoreError> {
@@ -19,8 +22,8 @@ pub(crate) fn insert(connection: &Connection, notary: &dyn Notary, record: &Rece
     connection
         .prepare_cached(
             "INSERT INTO receipts (client_action_id, session_id, operation_id, fingerprint, caller, state, code, \
-             detail, input_json, result_json, created_at_ms, updated_at_ms, link) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+             detail, input_json, result_json, created_at_ms, updated_at_ms, request_id, link) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
         )?
         .execute(params![
             record.client_action_id,
@@ -35,6 +38,7 @@ pub(crate) fn insert(connection: &Connection, notary: &dyn Notary, record: &Rece
             record.result_json,
             record.created_at_ms,
             record.updated_at_ms,
+            record.request_id,
             link,
         ])?;
     put_steps(connection, &record.client_action_id, &record.steps)
@@ -74,6 +78,7 @@ fn contradiction(stored: &ReceiptRecord, next: &ReceiptRecord) -> Option<&'stati
             record.caller.clone(),
             record.input_json.clone(),
             record.created_at_ms,
+            record.request_id.clone(),
         )
     };
     if stored.state.is_final() {
@@ -106,8 +111,24 @@ fn put_steps(connection: &Connection, id: &str, steps: &[StepRecord]) -> Result<
 }
 
 pub(crate) fn get(connection: &Connection, id: &str) -> Result<Option<ReceiptRecord>, StoreError> {
+    get_from(connection, COLUMNS, id)
+}
+
+/// The same of a file of this version, which is checked before it is brought up to date.
+pub(crate) fn get_of_version(
+    connection: &Connection,
+    version: i64,
+    id: &str,
+) -> Result<Option<ReceiptRecord>, StoreError> {
+    if version >= REQUEST_IDS_SINCE {
+        return get(connection, id);
+    }
+    get_from(connection, &COLUMNS.replace("request_id", "NULL"), id)
+}
+
+fn get_from(connection: &Connection, columns: &str, id: &str) -> Result<Option<ReceiptRecord>, StoreError> {
     let found = connection
-        .prepare_cached(&format!("SELECT {COLUMNS} FROM receipts WHERE client_action_id = ?1"))?
+        .prepare_cached(&format!("SELECT {columns} FROM receipts WHERE client_action_id = ?1"))?
         .query_row([id], from_row)
         .optional()?;
     found.map(|record| with_steps(connection, record)).transpose()
@@ -149,5 +170,6 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<ReceiptRecord> {
         steps: Vec::new(),
         created_at_ms: row.get(10)?,
         updated_at_ms: row.get(11)?,
+        request_id: row.get(12)?,
     })
 }

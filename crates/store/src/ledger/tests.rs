@@ -157,14 +157,20 @@ fn starts_are_counted_on_over_every_opening() {
     }
 }
 
-/// One that did not count starts yet. That a ledger is to be brought up to date lets nothing in it pass.
+/// One that did not count starts yet, nor linked tokens, nor named requests. That a ledger is to be brought up to date lets nothing in it pass.
 #[test]
 fn a_ledger_of_the_version_before_is_verified_and_brought_up_to_date() {
-    for (change, is_sound) in [("", true), ("UPDATE receipts SET caller = 'x';", false)] {
+    for (change, is_sound) in [
+        ("", true),
+        ("UPDATE receipts SET caller = 'x';", false),
+        ("INSERT INTO tokens VALUES ('x', hex(zeroblob(32)), 'approver', 1, NULL);", false),
+    ] {
         let directory = private_directory();
-        open(directory.path(), None).insert_receipt(receipt("kept")).unwrap();
+        open(directory.path(), None).insert_receipt(ReceiptRecord { request_id: None, ..receipt("kept") }).unwrap();
         let connection = Connection::open(directory.path().join(file::LEDGER_FILE)).unwrap();
-        let before = format!("DROP TABLE daemon_starts; PRAGMA user_version = 2; {change}");
+        let undone = "DROP TABLE daemon_starts; ALTER TABLE tokens DROP COLUMN link; \
+                      ALTER TABLE receipts DROP COLUMN request_id; PRAGMA user_version = 2;";
+        let before = format!("{undone} {change}");
         connection.execute_batch(&before).unwrap();
         drop(connection);
         let opened = Ledger::open(directory.path(), Arc::new(Word("own")), Check::Whole, 1);

@@ -13,15 +13,20 @@ use crate::error::StoreError;
 use crate::file::Check;
 use crate::ledger::chain::{self, BEFORE_FIRST, Digest};
 use crate::ledger::entry::{self, Subject};
-use crate::ledger::{accepts, receipts, sessions};
+use crate::ledger::{accepts, receipts, sessions, tokens};
+use crate::migrate;
 
 /// Links or rows of one step.
 const STEP_ROWS: i64 = 200;
+/// The version of the file from which on tokens have links.
+const TOKEN_LINKS_SINCE: i64 = 4;
 /// Bytes after which a step ends before its rows are done; one row always fits.
 const STEP_BYTES: usize = 4 * 1024 * 1024;
 
 /// A verification under way.
 pub(crate) struct Walk {
+    /// Of the file.
+    version: i64,
     phase: Phase,
     /// Number and digest of the last link that holds.
     n: i64,
@@ -38,6 +43,7 @@ enum Phase {
     Links,
     Receipts { after_rowid: i64 },
     Sessions { after_rowid: i64 },
+    Tokens { after_rowid: i64 },
     Accepts { after: (String, String) },
 }
 
@@ -76,8 +82,17 @@ fn broken(n: i64, fault: Fault, detail: impl Into<String>) -> Stop {
 }
 
 impl Walk {
-    pub(crate) fn new() -> Self {
-        Self { phase: Phase::Links, n: 0, digest: BEFORE_FIRST, rowless: BTreeMap::new(), rows: 0, broken: None }
+    /// Before the first step on this file.
+    pub(crate) fn of(connection: &Connection) -> Result<Self, StoreError> {
+        Ok(Self {
+            version: migrate::version(connection)?,
+            phase: Phase::Links,
+            n: 0,
+            digest: BEFORE_FIRST,
+            rowless: BTreeMap::new(),
+            rows: 0,
+            broken: None,
+        })
     }
 
     /// Goes on for one step.
@@ -86,6 +101,7 @@ impl Walk {
             Phase::Links => self.links(connection, notary),
             Phase::Receipts { after_rowid } => self.receipts(connection, after_rowid),
             Phase::Sessions { after_rowid } => self.sessions(connection, after_rowid),
+            Phase::Tokens { after_rowid } => self.tokens(connection, after_rowid),
             Phase::Accepts { after } => self.accepts(connection, &after),
         };
         let links = self.n.unsigned_abs();
@@ -123,7 +139,7 @@ impl Walk {
 
     /// All of it at once, for a file that nobody else uses.
     pub(crate) fn whole(connection: &Connection, notary: &dyn Notary) -> Result<Verdict, StoreError> {
-        let mut walk = Self::new();
+        let mut walk = Self::of(connection)?;
         loop {
             match walk.step(connection, notary)? {
                 Step::More(further) => walk = further,
@@ -197,7 +213,7 @@ impl Walk {
         let (mut next, mut bytes) = (Phase::Sessions { after_rowid: i64::MIN }, 0);
         for (rowid, id, link) in keys(connection, sql, after_rowid)? {
             next = Phase::Receipts { after_rowid: rowid };
-            let Some(record) = receipts::get(connection, &id)? else { continue };
+            let Some(record) = receipts::get_of_version(connection, self.version, &id)? else { continue };
             self.note_row(check_row(connection, link, &Subject::Receipt(id), &entry::receipt(&record)))?;
             bytes += record.input_json.len() + record.result_json.map_or(0, |text| text.len());
             if bytes >= STEP_BYTES {
@@ -209,11 +225,24 @@ impl Walk {
 
     fn sessions(&mut self, connection: &Connection, after_rowid: i64) -> Result<Option<Phase>, Stop> {
         let sql = "SELECT rowid, session_id, link FROM sessions WHERE rowid > ?1 ORDER BY rowid LIMIT ?2";
-        let mut next = Phase::Accepts { after: (String::new(), String::new()) };
+        let mut next = Phase::Tokens { after_rowid: i64::MIN };
         for (rowid, id, link) in keys(connection, sql, after_rowid)? {
             next = Phase::Sessions { after_rowid: rowid };
             let Some(record) = sessions::get(connection, &id)? else { continue };
             self.note_row(check_row(connection, link, &Subject::Session(id), &entry::session(&record)))?;
+        }
+        Ok(Some(next))
+    }
+
+    fn tokens(&mut self, connection: &Connection, after_rowid: i64) -> Result<Option<Phase>, Stop> {
+        // A file that is to be brought up to date yet has no links of tokens, so no tokens either.
+        let link = if self.version < TOKEN_LINKS_SINCE { "0" } else { "link" };
+        let sql = format!("SELECT rowid, name, {link} FROM tokens WHERE rowid > ?1 ORDER BY rowid LIMIT ?2");
+        let mut next = Phase::Accepts { after: (String::new(), String::new()) };
+        for (rowid, name, link) in keys(connection, &sql, after_rowid)? {
+            next = Phase::Tokens { after_rowid: rowid };
+            let Some(record) = tokens::get(connection, &name)? else { continue };
+            self.note_row(check_row(connection, link, &Subject::Token(name), &entry::token(&record)))?;
         }
         Ok(Some(next))
     }
@@ -297,6 +326,7 @@ fn newest_link(connection: &Connection, subject: &Subject) -> Result<Option<Opti
         Subject::Nothing => return Ok(None),
         Subject::Receipt(id) => ("SELECT link FROM receipts WHERE client_action_id = ?1", vec![id]),
         Subject::Session(id) => ("SELECT link FROM sessions WHERE session_id = ?1", vec![id]),
+        Subject::Token(id) => ("SELECT link FROM tokens WHERE name = ?1", vec![id]),
         Subject::Accept(session, event) => {
             ("SELECT link FROM sent_accepts WHERE session_id = ?1 AND event_id = ?2", vec![session, event])
         }
@@ -310,6 +340,7 @@ fn name(subject: &Subject) -> String {
     match subject {
         Subject::Receipt(id) => format!("receipt {id:?}"),
         Subject::Session(id) => format!("session {id:?}"),
+        Subject::Token(id) => format!("token {id:?}"),
         Subject::Accept(session, event) => format!("the accept of {event:?} in session {session:?}"),
         Subject::Nothing => "nothing".to_owned(),
     }

@@ -4,21 +4,12 @@
 
 use std::process::ExitCode;
 use testkit::soak::{Only, Options, run};
-use testkit::verdict::{Verdict, tell};
+use testkit::verdict::run_tool;
 
 const USAGE: &str = "approval-soak --sequences N --seed S [--only gate|server|neither] [--first K] [--json]";
 
 fn main() -> ExitCode {
-    let Some((options, json)) = parse(std::env::args().skip(1)) else {
-        eprintln!("usage: {USAGE}");
-        return ExitCode::from(2);
-    };
-    let found = run(&options, &|line| eprintln!("{line}")).map(|summary| Verdict {
-        json: summary.json(),
-        text: summary.text(),
-        is_sound: summary.is_sound(),
-    });
-    tell("approval-soak", json, found)
+    run_tool("approval-soak", USAGE, parse(std::env::args().skip(1)), |options, tell| run(options, tell))
 }
 
 fn parse(mut words: impl Iterator<Item = String>) -> Option<(Options, bool)> {

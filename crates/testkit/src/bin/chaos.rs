@@ -4,21 +4,12 @@
 
 use std::process::ExitCode;
 use testkit::chaos::{Options, run};
-use testkit::verdict::{Verdict, tell};
+use testkit::verdict::run_tool;
 
 const USAGE: &str = "chaos --rounds N --seed S [--first K] [--at POINT]... [--one-server] [--json]";
 
 fn main() -> ExitCode {
-    let Some((options, json)) = parse(std::env::args().skip(1)) else {
-        eprintln!("usage: {USAGE}");
-        return ExitCode::from(2);
-    };
-    let found = run(&options, &|line| eprintln!("{line}")).map(|summary| Verdict {
-        json: summary.json(),
-        text: summary.text(),
-        is_sound: summary.is_sound(),
-    });
-    tell("chaos", json, found)
+    run_tool("chaos", USAGE, parse(std::env::args().skip(1)), run)
 }
 
 fn parse(mut words: impl Iterator<Item = String>) -> Option<(Options, bool)> {

@@ -4,6 +4,7 @@ use super::judge::Verdict;
 use super::record::Keyed;
 use super::settle::Left;
 use crate::soak::judge;
+use crate::verdict::Findings;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -76,57 +77,6 @@ fn count(of: usize) -> u64 {
 }
 
 impl Summary {
-    /// Nothing twice, nothing lost, nothing told wrongly, nothing left, and nothing ran that nobody approved.
-    #[must_use]
-    pub fn is_sound(&self) -> bool {
-        let counts =
-            [self.unapproved_executions, self.double_executions, self.approved_not_executed, self.leftover_processes];
-        self.verdict.is_sound() && counts.iter().all(|count| *count == 0) && self.restless.is_empty()
-    }
-
-    /// As one JSON object.
-    #[must_use]
-    pub fn json(&self) -> Value {
-        serde_json::to_value(self).unwrap_or_default()
-    }
-
-    /// For people.
-    #[must_use]
-    pub fn text(&self) -> String {
-        let mut text = format!(
-            "{} rounds in {} s (seed {}): {} kills, {} actions in {} sessions, {} replies lost\n\
-             {} duplicated mutations, {} lost receipts, {} false outcomes, {} unresolved\n\
-             {} events for {} readers: {} missing, {} duplicated, {} out of order, {} unfounded\n\
-             {} executed: {} unapproved, {} twice, {} approved and not executed; {} processes left\n",
-            self.rounds,
-            self.duration_s,
-            self.seed,
-            self.kills,
-            self.actions,
-            self.sessions,
-            self.lost_replies,
-            self.verdict.duplicated_mutations,
-            self.verdict.lost_receipts,
-            self.verdict.false_outcomes,
-            self.unresolved.len(),
-            self.verdict.events_expected,
-            self.readers,
-            self.verdict.events_missing,
-            self.verdict.events_duplicated,
-            self.verdict.events_out_of_order,
-            self.verdict.events_unfounded,
-            self.executed,
-            self.unapproved_executions,
-            self.double_executions,
-            self.approved_not_executed,
-            self.leftover_processes,
-        );
-        for line in self.verdict.findings.iter().chain(&self.restless) {
-            text.push_str(&format!("{line}\n"));
-        }
-        text
-    }
-
     /// Takes in what a run left, with both verdicts on it.
     pub(super) fn take(&mut self, left: Left, verdict: Verdict, executions: &judge::Verdict) {
         for keyed in &left.record.keyed {
@@ -171,6 +121,54 @@ impl Summary {
             state: state.to_owned(),
             cause: format!("{}{stopped}", receipt.code.as_deref().unwrap_or("no code")),
         });
+    }
+}
+
+impl Findings for Summary {
+    /// Nothing twice, nothing lost, nothing told wrongly, nothing left, and nothing ran that nobody approved.
+    fn is_sound(&self) -> bool {
+        let counts =
+            [self.unapproved_executions, self.double_executions, self.approved_not_executed, self.leftover_processes];
+        self.verdict.is_sound() && counts.iter().all(|count| *count == 0) && self.restless.is_empty()
+    }
+
+    fn json(&self) -> Value {
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    fn text(&self) -> String {
+        let mut text = format!(
+            "{} rounds in {} s (seed {}): {} kills, {} actions in {} sessions, {} replies lost\n\
+             {} duplicated mutations, {} lost receipts, {} false outcomes, {} unresolved\n\
+             {} events for {} readers: {} missing, {} duplicated, {} out of order, {} unfounded\n\
+             {} executed: {} unapproved, {} twice, {} approved and not executed; {} processes left\n",
+            self.rounds,
+            self.duration_s,
+            self.seed,
+            self.kills,
+            self.actions,
+            self.sessions,
+            self.lost_replies,
+            self.verdict.duplicated_mutations,
+            self.verdict.lost_receipts,
+            self.verdict.false_outcomes,
+            self.unresolved.len(),
+            self.verdict.events_expected,
+            self.readers,
+            self.verdict.events_missing,
+            self.verdict.events_duplicated,
+            self.verdict.events_out_of_order,
+            self.verdict.events_unfounded,
+            self.executed,
+            self.unapproved_executions,
+            self.double_executions,
+            self.approved_not_executed,
+            self.leftover_processes,
+        );
+        for line in self.verdict.findings.iter().chain(&self.restless) {
+            text.push_str(&format!("{line}\n"));
+        }
+        text
     }
 }
 

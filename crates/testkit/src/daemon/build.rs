@@ -46,12 +46,36 @@ pub fn built_binary(package: &str, binary: &str) -> Outcome<PathBuf> {
 }
 
 fn build(package: &str, binary: &str) -> Outcome<PathBuf> {
+    // As this tool was built itself, so that what is measured is what ships.
+    let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["build", "--profile", profile]).current_dir(workspace_root()).stdin(Stdio::null());
+    build_with(cargo, package, binary)
+}
+
+/// The same with this command of cargo's, whose further arguments are put behind.
+///
+/// # Errors
+/// When the build fails; the build's own words are on standard error.
+pub(crate) fn build_with(mut cargo: Command, package: &str, binary: &str) -> Outcome<PathBuf> {
     let _turn = lock_file("build.lock")?;
-    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
-        .args(["build", "--locked", "--quiet", "--message-format=json", "--package", package, "--bin", binary])
-        .current_dir(workspace_root())
-        .stdin(Stdio::null())
+    // What cargo tells a test of its package: build scripts that look at it would run again, and all that depends on them.
+    for (name, _) in env::vars_os() {
+        let name_text = name.to_string_lossy();
+        if name_text.starts_with("CARGO_PKG_") || name_text.starts_with("CARGO_MANIFEST_") {
+            cargo.env_remove(&name);
+        }
+    }
+    let output = cargo
+        .args([
+            "--locked",
+            "--quiet",
+            "--message-format=json-render-diagnostics",
+            "--package",
+            package,
+            "--bin",
+            binary,
+        ])
         .stderr(Stdio::inherit())
         .output()
         .doing("cargo could not be started")?;
@@ -67,22 +91,27 @@ fn build(package: &str, binary: &str) -> Outcome<PathBuf> {
     executable.ok_or_else(|| Failure::new(format!("cargo named no executable for {binary}")))
 }
 
+/// The directory that cargo builds into.
+#[must_use]
+pub fn target_dir() -> PathBuf {
+    workspace_root().join(env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
+}
+
 /// The directory below the target directory where the tests keep what is expensive to make.
 ///
 /// # Errors
 /// When it cannot be made.
 pub fn cache_dir() -> Outcome<PathBuf> {
-    let target = match env::var_os("CARGO_TARGET_DIR") {
-        Some(dir) => workspace_root().join(dir),
-        None => workspace_root().join("target"),
-    };
-    let cache = target.join("gatepost-test-state");
+    let cache = target_dir().join("gatepost-test-state");
     fs::create_dir_all(&cache).doing("the test cache could not be made")?;
     Ok(cache)
 }
 
 /// Waits for its turn on a file of the cache; the turn ends when the file is closed.
-pub(super) fn lock_file(name: &str) -> Outcome<File> {
+///
+/// # Errors
+/// When the file cannot be made or locked.
+pub fn lock_file(name: &str) -> Outcome<File> {
     let file = File::create(cache_dir()?.join(name)).doing("a lock file could not be made")?;
     file.lock().doing("a lock file could not be locked")?;
     Ok(file)

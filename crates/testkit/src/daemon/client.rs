@@ -3,7 +3,6 @@
 pub use super::http_reply::Reply;
 use super::http_reply::parse;
 use crate::failure::{Doing, Failure, Outcome};
-use rustix::process::{Gid, Uid};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -146,14 +145,21 @@ impl Client {
 }
 
 /// Connects from a thread that has taken another user, as the kernel tells the peer who connected.
+#[cfg(target_os = "linux")]
 fn connect_as(socket: &Path, user: u32) -> Outcome<UnixStream> {
     let socket = socket.to_owned();
     let connecting = std::thread::spawn(move || {
-        let (group, user) = (Gid::from_raw(user), Uid::from_raw(user));
+        let (group, user) = (rustix::process::Gid::from_raw(user), rustix::process::Uid::from_raw(user));
         rustix::thread::set_thread_groups(&[]).doing("supplementary groups could not be dropped")?;
         rustix::thread::set_thread_res_gid(group, group, group).doing("the group could not be taken")?;
         rustix::thread::set_thread_res_uid(user, user, user).doing("the user could not be taken")?;
         UnixStream::connect(&socket).doing("the socket could not be connected")
     });
     connecting.join().unwrap_or_else(|_| Err(Failure::new("the connecting thread panicked")))
+}
+
+/// There, no thread is another user than its process.
+#[cfg(not(target_os = "linux"))]
+fn connect_as(_socket: &Path, _user: u32) -> Outcome<UnixStream> {
+    Err(Failure::new("a thread cannot take another user on this system"))
 }

@@ -2,17 +2,22 @@
 
 use super::build::gatepost_binary;
 use super::install::{SERVER_VERSION, UnprivilegedInstall, place_managed, shared_install};
-use super::{Client, Daemon, sweep};
+use super::users::{as_user, give_tree, make_private_dir};
+use super::{Client, Daemon, Reply, developer, sweep};
 use crate::failure::{Doing, Failure, Outcome};
 use serde_json::Value;
+use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 /// The model credential that the configuration points at: a value that tests search for where it must not be.
 const MODEL_KEY: &str = "model-key-5f1c0f2a9b7e4d36";
+
+/// What stands in a list of needed programs for an entry of the user in the system's list of users.
+pub const ACCOUNT: &str = "an account";
 
 /// Which Agent Server the daemon is configured with.
 #[derive(Debug, Clone)]
@@ -38,14 +43,20 @@ pub struct Setup {
     pub tools: Vec<String>,
     /// Further lines of the `[agent_server]` table.
     pub agent_server: String,
+    /// Further lines of the `[workspaces]` table.
+    pub workspaces: String,
     /// Further lines of the `[model]` table.
     pub model: String,
     /// The least confinement that is accepted.
     pub confinement: &'static str,
-    /// Further tables, appended as they are.
+    /// Further lines of the `[confinement]` table and further tables, appended as they are.
     pub tables: String,
     /// Run the daemon and its clients as this user; only root can.
     pub user: Option<u32>,
+    /// The model's key is a credential of this name that a service manager hands over.
+    pub credential: Option<String>,
+    /// The owner is a developer: git's settings and, where this machine has it, Rust are at home.
+    pub is_developer: bool,
     /// Further variables of the daemon's environment.
     pub environment: Vec<(String, String)>,
     /// Run this in place of the `gatepost` binary.
@@ -61,13 +72,22 @@ impl Setup {
             model_base_url: model_base_url.to_owned(),
             tools: ["terminal", "file_editor", "task_tracker"].map(str::to_owned).to_vec(),
             agent_server: String::new(),
+            workspaces: String::new(),
             model: String::new(),
             confinement: "weak",
             tables: String::new(),
             user: None,
+            credential: None,
+            is_developer: false,
             environment: Vec::new(),
             binary: None,
         }
+    }
+
+    /// Without an Agent Server, and so without a use for a model.
+    #[must_use]
+    pub fn without_server() -> Self {
+        Self { server: Server::Missing, ..Self::new("http://127.0.0.1:9/v1") }
     }
 
     /// The same setup as an ordinary user, with the managed server that this user installed.
@@ -131,11 +151,15 @@ impl Home {
         }
         if setup.user.is_some() {
             // The build may stand where another user cannot reach it.
-            let copy = path.join("gatepost");
+            let name = binary.file_name().unwrap_or_else(|| "gatepost".as_ref()).to_owned();
+            let copy = path.join(name);
             fs::copy(&binary, &copy).doing("the binary could not be copied")?;
             binary = copy;
         }
         let home = Self { root, setup, binary };
+        if home.setup.is_developer {
+            developer::furnish(&home.path().join("home"))?;
+        }
         home.write_private("model.key", MODEL_KEY)?;
         home.write_config()?;
         match home.setup.server.clone() {
@@ -163,6 +187,12 @@ impl Home {
     #[must_use]
     pub fn workspace_root(&self) -> PathBuf {
         self.path().join("src")
+    }
+
+    /// The program that is run.
+    #[must_use]
+    pub fn binary(&self) -> &Path {
+        &self.binary
     }
 
     /// A workspace below the root.
@@ -204,12 +234,14 @@ impl Home {
         self.give_away()
     }
 
-    /// Starts `gatepost serve` and waits until it says that it is ready.
+    /// Starts `gatepost serve` and waits until it says that it is ready, but for the server where none is installed.
     ///
     /// # Errors
     /// When it ends or does not become ready; the failure quotes its log.
     pub fn serve(&self) -> Outcome<Daemon> {
-        self.serve_until("/v1/readyz")
+        let is_missing = matches!(self.setup.server, Server::Missing);
+        let only_lacks_it = |reply: &Reply| reply.body["reasons"][0]["code"] == "server_not_installed";
+        self.serve_and_wait("/v1/readyz", |reply| is_missing && only_lacks_it(reply))
     }
 
     /// Starts `gatepost serve` and waits until this path answers 200.
@@ -217,11 +249,14 @@ impl Home {
     /// # Errors
     /// When it ends or the path does not answer in time; the failure quotes its log.
     pub fn serve_until(&self, path: &str) -> Outcome<Daemon> {
+        self.serve_and_wait(path, |_| false)
+    }
+
+    fn serve_and_wait(&self, path: &str, counts: impl Fn(&Reply) -> bool) -> Outcome<Daemon> {
         let log_path = self.path().join("daemon.log");
         let log = File::options().create(true).append(true).open(&log_path).doing("no log file")?;
         let log_too = log.try_clone().doing("no log file")?;
-        let mut command = self.command();
-        command.arg("serve").arg("--config").arg(self.config()).arg("--state-dir").arg(self.state());
+        let mut command = self.serve_command();
         command.stdin(Stdio::null()).stdout(log).stderr(log_too);
         let child = command.spawn().doing("the daemon could not be started")?;
         let mut client = Client::new(&self.socket());
@@ -229,9 +264,17 @@ impl Home {
             client = client.as_user(user);
         }
         let mut daemon = Daemon::new(child, self.path(), &log_path, client.clone());
-        daemon.wait_ready(path)?;
+        daemon.wait_ready(path, counts)?;
         daemon.set_client(client.with_token(&self.owner_token()?));
         Ok(daemon)
+    }
+
+    /// `gatepost serve` for this directory, not started.
+    #[must_use]
+    pub fn serve_command(&self) -> Command {
+        let mut command = self.command();
+        command.arg("serve").arg("--config").arg(self.config()).arg("--state-dir").arg(self.state());
+        command
     }
 
     /// Runs one `gatepost` command against this directory to its end.
@@ -249,13 +292,34 @@ impl Home {
     /// `gatepost` as this home's user, with an environment of its own.
     #[must_use]
     pub fn command(&self) -> Command {
+        self.command_of(&self.binary)
+    }
+
+    /// Whether the daemon's user has this program on its PATH, or [`ACCOUNT`].
+    ///
+    /// # Errors
+    /// When that cannot be asked.
+    pub fn has_program(&self, name: &str) -> Outcome<bool> {
+        let mut shell = self.command_of(Path::new("/bin/sh"));
+        let asked = if name == ACCOUNT { "id -un" } else { "command -v \"$0\"" };
+        let status =
+            shell.args(["-c", asked, name]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        Ok(status.doing("no shell")?.success())
+    }
+
+    fn command_of(&self, program: &Path) -> Command {
         let mut command = match self.setup.user {
-            None => Command::new(&self.binary),
-            Some(user) => as_user(user, &self.binary),
+            None => Command::new(program),
+            Some(user) => as_user(user, program),
         };
         let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
         command.env_clear().env("PATH", path).env("HOME", self.path().join("home")).env("LANG", "C.UTF-8");
         command.envs(self.setup.environment.iter().map(|(name, value)| (name, value)));
+        if self.setup.is_developer {
+            let path = command.get_envs().find(|(name, _)| *name == "PATH").and_then(|(_, value)| value);
+            let before = developer::programs(&self.path().join("home")).into_os_string();
+            command.env("PATH", [&before, path.unwrap_or_default()].join(OsStr::new(":")));
+        }
         command.current_dir(self.path());
         command
     }
@@ -287,16 +351,21 @@ impl Home {
             Server::Own(executable) => format!("executable = {}\n", path(executable)),
             Server::Managed | Server::ManagedAt(_) | Server::Missing => String::new(),
         };
+        let api_key = match &setup.credential {
+            Some(name) => format!("credential = {}", quoted(name)),
+            None => format!("file = {}", path(&self.path().join("model.key"))),
+        };
         let tools: Vec<String> = setup.tools.iter().map(|tool| quoted(tool)).collect();
         let config = format!(
             "[agent_server]\nversion = \"{SERVER_VERSION}\"\n{executable}{}\n\
-             [workspaces]\nroots = [{}]\n\
-             [model]\nname = \"openai/scripted\"\nbase_url = {}\napi_key = {{ file = {} }}\ntools = [{}]\n{}\n\
+             [workspaces]\nroots = [{}]\n{}\
+             [model]\nname = \"openai/scripted\"\nbase_url = {}\napi_key = {{ {} }}\ntools = [{}]\n{}\n\
              [confinement]\nlevel = {}\n{}\n",
             setup.agent_server,
             path(&self.workspace_root()),
+            setup.workspaces,
             quoted(&setup.model_base_url),
-            path(&self.path().join("model.key")),
+            api_key,
             tools.join(", "),
             setup.model,
             quoted(setup.confinement),
@@ -312,7 +381,10 @@ impl Home {
     }
 
     /// Makes everything here the user's, when the daemon runs as another one.
-    fn give_away(&self) -> Outcome<()> {
+    ///
+    /// # Errors
+    /// When a file cannot be given away.
+    pub fn give_away(&self) -> Outcome<()> {
         self.setup.user.map_or(Ok(()), |user| give_tree(self.path(), user))
     }
 }
@@ -321,32 +393,4 @@ impl Drop for Home {
     fn drop(&mut self) {
         sweep(self.path());
     }
-}
-
-/// A command that runs a program as another user, without root's groups.
-pub(super) fn as_user(user: u32, program: &Path) -> Command {
-    let mut command = Command::new("setpriv");
-    let user = user.to_string();
-    command.args(["--reuid", &user, "--regid", &user, "--clear-groups", "--"]).arg(program);
-    command
-}
-
-pub(super) fn make_private_dir(path: &Path) -> Outcome<()> {
-    fs::create_dir_all(path).doing("a directory could not be made")?;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o700)).doing("a mode could not be set")
-}
-
-/// Gives a tree to a user, symbolic links (not what they point at) included.
-pub(super) fn give_tree(path: &Path, user: u32) -> Outcome<()> {
-    let kind = fs::symlink_metadata(path).doing("a file could not be looked at")?.file_type();
-    if kind.is_symlink() {
-        return std::os::unix::fs::lchown(path, Some(user), Some(user)).doing("a link could not be given away");
-    }
-    chown(path, Some(user), Some(user)).doing("a file could not be given away")?;
-    if kind.is_dir() {
-        for entry in fs::read_dir(path).doing("a directory could not be read")? {
-            give_tree(&entry.doing("a directory could not be read")?.path(), user)?;
-        }
-    }
-    Ok(())
 }

@@ -1,8 +1,8 @@
 //! The Agent Server that the tests share, installed by the product's own command.
 
 use super::build::{cache_dir, gatepost_binary, lock_file};
-use super::home::{as_user, give_tree, make_private_dir};
 use super::python::copy_base_python;
+use super::users::{as_user, give_tree, make_private_dir};
 use crate::failure::{Doing, Failure, Outcome};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -1,5 +1,6 @@
 //! Which processes belong to a test's directory or descend from its daemon.
 
+use crate::processes;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -43,24 +44,13 @@ pub fn processes_of(directory: &Path, roots: &[u32]) -> Vec<ProcessSeen> {
 }
 
 fn everything() -> HashMap<u32, ProcessSeen> {
-    let mut found = HashMap::new();
-    let Ok(entries) = fs::read_dir("/proc") else { return found };
-    for entry in entries.flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
-        let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { continue };
-        // The name in parentheses may hold anything, so the fields are counted from its end.
-        let Some((_, fields)) = stat.rsplit_once(')') else { continue };
-        let mut fields = fields.split_whitespace();
-        let state = fields.next().unwrap_or_default();
-        let parent = fields.next().and_then(|parent| parent.parse().ok()).unwrap_or(0);
-        if matches!(state, "Z" | "X") {
-            continue;
-        }
+    let seen = processes::all().into_iter().filter_map(|pid| {
+        let parent = processes::stat(pid).filter(|stat| stat.runs())?.parent;
         let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let command = String::from_utf8_lossy(&command).replace('\0', " ").trim_end().to_owned();
-        found.insert(pid, ProcessSeen { pid, parent, command });
-    }
-    found
+        Some((pid, ProcessSeen { pid, parent, command }))
+    });
+    seen.collect()
 }
 
 fn names(pid: u32, directory: &Path) -> bool {

@@ -2,19 +2,28 @@
 
 mod build;
 mod client;
+mod developer;
 mod home;
 pub(crate) mod http_reply;
 mod install;
 mod leftovers;
+mod programs;
 mod python;
 mod server_log;
+mod server_process;
+mod users;
 
-pub use build::{built_binary, cache_dir, gatepost_binary, workspace_root};
+pub(crate) use build::build_with;
+pub use build::{built_binary, cache_dir, gatepost_binary, lock_file, target_dir, workspace_root};
 pub use client::{Client, Reply};
-pub use home::{Home, Server, Setup, Spoken};
+pub use home::{ACCOUNT, Home, Server, Setup, Spoken};
 pub use install::{SERVER_VERSION, UNPRIVILEGED_USER, UnprivilegedInstall, shared_install, unprivileged_install};
 pub use leftovers::{ProcessSeen, processes_of};
+pub use programs::link_programs_without;
 pub use server_log::{ServerLog, UpstreamRequest};
+pub use server_process::{guards_of, server_port};
+pub use users::as_user;
+pub(crate) use users::{give_tree, make_private_dir};
 
 use crate::failure::{Doing, Failure, Outcome};
 use rustix::process::{Pid, Signal, kill_process};
@@ -84,8 +93,8 @@ impl Daemon {
         found
     }
 
-    /// Waits until the path answers 200.
-    fn wait_ready(&mut self, path: &str) -> Outcome<()> {
+    /// Waits until the path answers 200, or what counts as much.
+    fn wait_ready(&mut self, path: &str, counts: impl Fn(&Reply) -> bool) -> Outcome<()> {
         let begun = Instant::now();
         let client = self.client.clone().with_timeout(Duration::from_secs(5));
         loop {
@@ -93,7 +102,7 @@ impl Daemon {
                 return Err(Failure::new(format!("the daemon ended with {status}:\n{}", self.log_tail())));
             }
             let answer = client.get(path);
-            if answer.as_ref().is_ok_and(|reply| reply.status == 200) {
+            if answer.as_ref().is_ok_and(|reply| reply.status == 200 || counts(reply)) {
                 return Ok(());
             }
             if begun.elapsed() > READY_TIMEOUT {

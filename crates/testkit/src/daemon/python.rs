@@ -52,7 +52,7 @@ fn newest_pyenv() -> Option<PathBuf> {
     found.pop()
 }
 
-fn copy_tree(from: &Path, to: &Path) -> Outcome<()> {
+pub(super) fn copy_tree(from: &Path, to: &Path) -> Outcome<()> {
     let metadata = fs::symlink_metadata(from).doing("a file could not be looked at")?;
     if metadata.is_symlink() {
         let target = fs::read_link(from).doing("a link could not be read")?;
@@ -118,7 +118,7 @@ mod tests {
         let bin = copy_base_python(&directory.path().join("python")).unwrap();
         let script = "import os, sys, ssl, sqlite3, venv; print(os.getuid(), sys.prefix)";
         let python = bin.join("python3.12");
-        let mut command = super::super::home::as_user(super::super::UNPRIVILEGED_USER, &python);
+        let mut command = super::super::users::as_user(super::super::UNPRIVILEGED_USER, &python);
         let output = command.args(["-c", script]).env_clear().env("PATH", "/usr/bin:/bin").output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout);
         let prefix = directory.path().join("python");

@@ -1,7 +1,7 @@
 //! One conversation: its log and status, and the agent's steps, which run every pending action first.
 
 use super::latch::{Executed, Latch};
-use super::log::{Log, STATE_UPDATE};
+use super::log::{Log, STATE_UPDATE, message};
 use super::plan::Plan;
 use super::{command, tools};
 use crate::model::script::replies;
@@ -15,8 +15,9 @@ use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-/// Frames that a slow reader of the stream may be behind.
-const STREAM_FRAMES: usize = 1024;
+/// Frames that a slow reader of the stream may be behind. More than any test has published at once: a stream that leaves
+/// something out is to be planned, not to happen.
+const STREAM_FRAMES: usize = 4096;
 /// Empty replies in a row after which the agent is stuck.
 const STUCK_AFTER: usize = 3;
 /// What the server tells an agent that answered nothing.
@@ -134,6 +135,13 @@ impl Conversation {
     pub(super) fn is_running(&self) -> bool {
         let run = self.run.lock().unwrap_or_else(PoisonError::into_inner);
         run.as_ref().is_some_and(|run| !run.is_finished())
+    }
+
+    /// Whether a user's message of this text stands on the branch.
+    pub(super) fn was_told(&self, text: &str) -> bool {
+        let record = self.record();
+        let is_it = |event: &&Value| event["source"] == "user" && event["llm_message"]["content"][0]["text"] == text;
+        record.log.branch().iter().any(is_it)
     }
 
     /// Stores a user's message; with `run`, starts a turn unless one is under way.
@@ -373,10 +381,4 @@ impl Conversation {
                            "source": "agent", "content": text, "kind": "StreamingDeltaEvent"});
         self.frames.send(delta).ok();
     }
-}
-
-fn message(role: &str, text: &str) -> Value {
-    json!({"llm_message": {"role": role, "content": [{"cache_prompt": false, "type": "text", "text": text}],
-                           "thinking_blocks": []},
-           "activated_skills": [], "extended_content": []})
 }

@@ -84,6 +84,15 @@ pub fn routes_asked(directory: &Path) -> Outcome<Vec<String>> {
     }
 }
 
+/// How many of these requests an operation made: up to its first change all of them, and from there on all but reads of events,
+/// which follow the session for its readers.
+#[must_use]
+pub fn requests_of_operation(asked: &[String]) -> usize {
+    let is_change = |route: &String| !matches!(route.as_str(), "events_page" | "conversation" | "events_stream");
+    let first = asked.iter().position(is_change).unwrap_or(asked.len());
+    first + asked.iter().skip(first).filter(|route| *route != "events_page").count()
+}
+
 fn make_dir(path: &Path) -> Outcome<()> {
     fs::create_dir_all(path).doing("a directory could not be made")?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).doing("a mode could not be set")

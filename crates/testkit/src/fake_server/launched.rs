@@ -9,7 +9,7 @@ use super::plan::{Announcement, ControlAnswer, Plan};
 use super::serve::serve;
 use super::server::{Server, VERSION};
 use crate::failure::{Doing, Outcome};
-use rustix::process::{DumpableBehavior, Signal, getpid, kill_process, set_dumpable_behavior};
+use rustix::process::{Signal, getpid, kill_process};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -25,7 +25,7 @@ const MAX_LINE_BYTES: u64 = 1 << 20;
 const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
 /// What a process of the agent's tries, as the daemon asks for it.
-const PROBES: [&str; 14] = [
+const PROBES: [&str; 15] = [
     "server_environment",
     "server_memory",
     "daemon_environment",
@@ -37,6 +37,7 @@ const PROBES: [&str; 14] = [
     "new_privileges",
     "signal_server",
     "signal_daemon",
+    "signal_guard",
     "outside_socket",
     "abstract_socket",
     "owners_terminal",
@@ -61,8 +62,10 @@ pub fn main() -> Outcome<ExitCode> {
     listener.set_nonblocking(true).doing("the listener cannot be used")?;
     let control = std::io::stdout().as_fd().try_clone_to_owned().map(UnixStream::from);
     let control = control.doing("standard output is no descriptor")?;
+    #[cfg(target_os = "linux")]
     if !plan.says_dumpable {
-        set_dumpable_behavior(DumpableBehavior::NotDumpable).doing("PR_SET_DUMPABLE was refused")?;
+        let hidden = rustix::process::DumpableBehavior::NotDumpable;
+        rustix::process::set_dumpable_behavior(hidden).doing("PR_SET_DUMPABLE was refused")?;
     }
     std::thread::sleep(Duration::from_millis(plan.start_delay_ms));
 

@@ -5,6 +5,9 @@ use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
 
+/// Events of a turn in a log that was made up, both messages among them.
+const EVENTS_OF_A_TURN: u64 = 10;
+
 /// The log.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Log {
@@ -13,6 +16,23 @@ pub(crate) struct Log {
 }
 
 impl Log {
+    /// A log of so many events in which somebody and the agent talked, with the state updates that come with it.
+    pub(super) fn of_talk(events: u64) -> Self {
+        let mut log = Self::default();
+        for number in 0..events {
+            match number % EVENTS_OF_A_TURN {
+                0 => log.append("MessageEvent", "user", message("user", &format!("say: {number}"))),
+                1 => log.append("MessageEvent", "agent", message("assistant", &format!("reply {number}"))),
+                _ => log.append(
+                    STATE_UPDATE,
+                    "environment",
+                    json!({"key": "activated_knowledge_skills", "value": [number]}),
+                ),
+            };
+        }
+        log
+    }
+
     pub(super) fn events(&self) -> &[Value] {
         &self.events
     }
@@ -118,6 +138,13 @@ impl Log {
 
 /// The kind that hangs off the branch.
 pub(super) const STATE_UPDATE: &str = "ConversationStateUpdateEvent";
+
+/// What somebody says, as a message's event holds it.
+pub(super) fn message(role: &str, text: &str) -> Value {
+    json!({"llm_message": {"role": role, "content": [{"cache_prompt": false, "type": "text", "text": text}],
+                           "thinking_blocks": []},
+           "activated_skills": [], "extended_content": []})
+}
 
 /// The present, as the server writes it: without a zone.
 pub(super) fn naive_time() -> String {

@@ -19,7 +19,7 @@ mod server;
 mod stream;
 mod tools;
 
-pub use install::{install, install_distributions, routes_asked, set_plan};
+pub use install::{install, install_distributions, requests_of_operation, routes_asked, set_plan};
 pub use latch::Executed;
 pub use launched::main as launched_main;
 pub use plan::{Announcement, ControlAnswer, Fault, Keys, Plan, RouteFault, StreamPlan};

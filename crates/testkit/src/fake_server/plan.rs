@@ -189,6 +189,11 @@ pub struct Plan {
     pub runs_commands: bool,
     /// Forget every conversation and profile at a restart.
     pub forgets: bool,
+    /// A new conversation begins with so many events: what was said in it before.
+    pub begins_with_events: u64,
+    /// At the next `GET /server_info`, somebody else's message of this text begins a turn in every conversation that has no
+    /// such message yet.
+    pub begins_by_itself: Option<String>,
 }
 
 impl Plan {

@@ -162,6 +162,16 @@ impl Server {
         lock(&self.conversations).get(id).cloned()
     }
 
+    /// Begins the turns that the plan has begun by nobody that the daemon knows of.
+    pub(super) fn begin_by_itself(&self) {
+        let plan = self.plan();
+        let Some(text) = &plan.begins_by_itself else { return };
+        let conversations: Vec<Arc<Conversation>> = lock(&self.conversations).values().cloned().collect();
+        for conversation in conversations.iter().filter(|conversation| !conversation.was_told(text)) {
+            conversation.send_message(text, true, &plan);
+        }
+    }
+
     pub(super) fn count(&self) -> usize {
         lock(&self.conversations).len()
     }
@@ -228,7 +238,7 @@ impl Server {
             status: "idle".to_owned(),
             forked_from: None,
             forked_event: None,
-            log: Log::default(),
+            log: Log::of_talk(self.plan().begins_with_events),
         };
         Some((self.keep(record), true))
     }

@@ -102,7 +102,7 @@ pub fn unasked(startup_files: &[(&str, &str)]) -> Outcome<Vec<(String, String)>>
 }
 
 /// Puts other lines in the place of lines that must stand there once.
-fn exchange(files: &mut [(String, String)], present: &str, other: &str) -> Result<(), ()> {
+pub(crate) fn exchange(files: &mut [(String, String)], present: &str, other: &str) -> Result<(), ()> {
     if files.iter().map(|(_, text)| text.matches(present).count()).sum::<usize>() != 1 {
         return Err(());
     }

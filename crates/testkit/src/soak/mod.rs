@@ -164,6 +164,7 @@ fn progress(sequence: u64, evidence: &Evidence, started: Instant) -> String {
 mod tests {
     use super::judge::Approved;
     use super::*;
+    use crate::verdict::Findings;
 
     fn kept(sequence: u64, approved: bool) -> Kept {
         let mut evidence = Evidence::default();

@@ -1,6 +1,7 @@
 //! What a run came to.
 
 use super::judge::{Finding, Verdict};
+use crate::verdict::Findings;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -73,18 +74,6 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Nothing ran that must not, nothing twice, and what was approved ran or says why not.
-    #[must_use]
-    pub fn is_sound(&self) -> bool {
-        self.unapproved_executions == 0 && self.double_executions == 0 && self.approved_not_executed == 0
-    }
-
-    /// As one JSON object.
-    #[must_use]
-    pub fn json(&self) -> Value {
-        serde_json::to_value(self).unwrap_or_default()
-    }
-
     pub(super) fn count(&mut self, of: impl FnOnce(&mut Self) -> &mut BTreeMap<String, u64>, word: &str) {
         *of(self).entry(word.to_owned()).or_default() += 1;
     }
@@ -129,10 +118,19 @@ impl Summary {
             });
         }
     }
+}
 
-    /// For people.
-    #[must_use]
-    pub fn text(&self) -> String {
+impl Findings for Summary {
+    /// Nothing ran that must not, nothing twice, and what was approved ran or says why not.
+    fn is_sound(&self) -> bool {
+        self.unapproved_executions == 0 && self.double_executions == 0 && self.approved_not_executed == 0
+    }
+
+    fn json(&self) -> Value {
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    fn text(&self) -> String {
         let mut text = format!(
             "{} sequences in {} s (seed {}, {})\n\
              {} proposed, {} approved, {} executed, {} in doubt, {} ended by an error, {} withdrawn\n\

@@ -72,6 +72,7 @@ impl Launcher {
             secret_key: Arc::new(Secret::new(SECRET_KEY.to_owned())),
             redactor: Arc::new(Redactor::new(Vec::new())),
             start_timeout: START_LIMIT,
+            guard: None,
             confining: None,
         };
         let server = self.runtime.block_on(launch(&self.spawner, spec)).doing("the server was not launched")?;

@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use host::secure_fs;
+use rules::redact::REDACTED;
 use serde_json::{Value, json};
 
 use super::redaction::Secrets;
+use super::shapes::PrivateKeys;
 
 /// Lines of each log.
 const MAX_LINES: usize = 200;
@@ -50,7 +52,14 @@ fn end(log: &Path, secrets: &Secrets) -> Value {
             let text = String::from_utf8_lossy(&content);
             let lines: Vec<&str> = text.lines().collect();
             let last = lines.get(lines.len().saturating_sub(MAX_LINES)..).unwrap_or_default();
-            json!({"file": log, "lines": last.iter().map(|line| secrets.redact_line(line)).collect::<Vec<String>>()})
+            // From the first line on: the end of a key may be all that is shown of it.
+            let mut keys = PrivateKeys::default();
+            let of_keys: Vec<bool> = lines.iter().map(|line| keys.hide(line)).collect();
+            let first = lines.len() - last.len();
+            let shown = last.iter().zip(of_keys.into_iter().skip(first));
+            let shown =
+                shown.map(|(line, of_key)| if of_key { REDACTED.to_owned() } else { secrets.redact_line(line) });
+            json!({"file": log, "lines": shown.collect::<Vec<String>>()})
         }
         Err(error) => json!({"file": log, "unreadable": error.to_string()}),
     }

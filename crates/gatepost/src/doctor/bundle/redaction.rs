@@ -7,6 +7,7 @@ use rules::redact::{REDACTED, Redactor, is_secret_name};
 use serde_json::Value;
 use settings::Settings;
 
+use super::shapes;
 use crate::places::Places;
 
 /// Largest file of a token or key, in bytes.
@@ -48,14 +49,14 @@ impl Secrets {
         self.unknown.as_deref()
     }
 
-    /// Without known secrets, and without the values of fields with a secret's name.
+    /// Without known secrets, without the values of fields with a secret's name, and without what looks like a secret.
     pub(super) fn redact(&self, value: &Value) -> Value {
-        self.redactor.redact_value(value).0
+        shaped_hidden(self.redactor.redact_value(value).0)
     }
 
     /// A line of a log: also without what follows `name=` or `name:` of a secret's name.
     pub(super) fn redact_line(&self, line: &str) -> String {
-        named_hidden(&self.redactor.redact_text(line).0)
+        shapes::hidden(&named_hidden(&self.redactor.redact_text(line).0))
     }
 }
 
@@ -64,6 +65,15 @@ fn secret(path: &Path) -> Result<Option<String>, String> {
         Ok(secret) => Ok(Some(secret.expose().to_owned())),
         Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(error.to_string()),
+    }
+}
+
+fn shaped_hidden(value: Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(shapes::hidden(&text)),
+        Value::Array(all) => all.into_iter().map(shaped_hidden).collect(),
+        Value::Object(all) => all.into_iter().map(|(name, value)| (name, shaped_hidden(value))).collect(),
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_)) => other,
     }
 }
 

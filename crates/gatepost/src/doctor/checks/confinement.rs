@@ -12,6 +12,8 @@ use super::on_path;
 /// What is there to confine with.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Offered {
+    /// Not Linux: there is nothing to look at, and nothing that was ever run.
+    pub(super) is_untried: bool,
     pub(super) is_root: bool,
     pub(super) landlock_abi: Option<u32>,
     pub(super) user_namespaces_forbidden: Option<&'static str>,
@@ -22,16 +24,27 @@ impl Offered {
     /// By this kernel and on this search path.
     pub(super) fn now(path: &OsStr) -> Self {
         Self {
+            is_untried: cfg!(not(target_os = "linux")),
             is_root: host::hygiene::is_root(),
             landlock_abi: host::kernel::landlock_abi(),
             user_namespaces_forbidden: host::kernel::user_namespaces_forbidden(),
             bubblewrap: on_path(path, "bwrap"),
         }
     }
+
+    /// Whether bubblewrap can make an outer namespace, as far as can be seen without trying.
+    pub(super) fn has_outer(&self) -> bool {
+        self.bubblewrap.is_some() && self.user_namespaces_forbidden.is_none()
+    }
 }
 
 /// The level, then what it is made of.
 pub(super) fn all(settings: Option<&Settings>, offered: &Offered) -> Vec<Finding> {
+    if offered.is_untried {
+        let detail = "written for this system by what others say of it, and never run: rely on none of it";
+        let sandbox = Finding::warning("sandbox", detail, "use Linux, where each start of a server proves it");
+        return vec![level(settings, highest(offered)), sandbox];
+    }
     let Offered { landlock_abi, user_namespaces_forbidden, bubblewrap, .. } = offered;
     let landlock = match landlock_abi {
         Some(abi) => {
@@ -66,10 +79,11 @@ pub(super) fn all(settings: Option<&Settings>, offered: &Offered) -> Vec<Finding
 /// them.
 fn highest(offered: &Offered) -> Level {
     match offered.landlock_abi {
+        _ if offered.is_untried => Level::Weak,
         None => Level::Weak,
         Some(_) if offered.is_root => Level::Weak,
         Some(abi) if host::confine::missing(Some(abi)).is_empty() => Level::Full,
-        Some(_) if offered.bubblewrap.is_some() && offered.user_namespaces_forbidden.is_none() => Level::Full,
+        Some(_) if offered.has_outer() => Level::Full,
         Some(_) => Level::Partial,
     }
 }
@@ -140,6 +154,15 @@ mod tests {
                 assert_eq!(finding.remedy.is_some(), state == State::Warning);
             }
         }
+    }
+
+    #[test]
+    fn what_was_never_run_is_weak_and_says_so() {
+        let offered = Offered { is_untried: true, landlock_abi: Some(99), ..Offered::default() };
+        let findings = all(None, &offered);
+        assert_eq!((highest(&offered), findings.len()), (Level::Weak, 2));
+        assert!(findings.iter().all(|finding| finding.state == State::Warning));
+        assert!(findings[1].detail.contains("never run"), "{}", findings[1].detail);
     }
 
     #[test]

@@ -12,23 +12,30 @@ const CHECK: &str = "daemon";
 /// How long each answer may take.
 const WITHIN: Duration = Duration::from_secs(10);
 
+/// What asking it came to.
+pub(super) struct Asked {
+    /// Something serves the socket.
+    pub(super) runs: bool,
+    pub(super) findings: Vec<Finding>,
+}
+
 /// Asks it. A daemon that does not run is no fault.
 ///
 /// # Errors
 /// No runtime could be had to ask with.
-pub(super) fn all(places: &Places) -> Result<Vec<Finding>, Failure> {
+pub(super) fn all(places: &Places) -> Result<Asked, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::new(ExitCode::Failed, "system", format!("no asynchronous runtime: {error}")))?;
-    let daemon = Daemon::new(places.paths.socket.clone(), places.token_file.clone());
+    let daemon = Daemon::new(places.paths.socket.clone(), places.token());
     let asked = runtime.block_on(async {
         daemon.get::<Health>("/v1/healthz", WITHIN).await?;
         daemon.get::<Status>("/v1/status", WITHIN).await
     });
     Ok(match asked {
-        Ok(status) => answered(&status),
-        Err(failure) => vec![silent(failure)],
+        Ok(status) => Asked { runs: true, findings: answered(&status) },
+        Err(failure) => Asked { runs: failure.exit != ExitCode::DaemonNotRunning, findings: vec![silent(failure)] },
     })
 }
 
@@ -48,6 +55,9 @@ fn answered(status: &Status) -> Vec<Finding> {
         OverallState::Degraded => Finding::failed(CHECK, format!("{about}, is degraded"), remedy),
         OverallState::Blocked => Finding::failed(CHECK, format!("{about}, is blocked"), remedy),
         OverallState::Starting => Finding::warning(CHECK, format!("{about}, is starting"), "ask again in a moment"),
+        OverallState::Stopping => {
+            Finding::warning(CHECK, format!("{about}, is stopping"), "start it again once it has ended")
+        }
     }];
     if status.gatepost_version != crate::serve::VERSION {
         let detail = format!("the daemon is {}, this program {}", status.gatepost_version, crate::serve::VERSION);
@@ -67,14 +77,18 @@ mod tests {
     fn status(state: OverallState, version: &str) -> Status {
         Status {
             state,
+            remedy: None,
             gatepost_version: version.to_owned(),
             pid: 7,
             contract_version: "1.40.0".to_owned(),
             installed: None,
             servers: Vec::new(),
+            spare: None,
             sessions: Vec::new(),
             confinement_level: "weak".to_owned(),
             confinement_missing: Vec::new(),
+            confinement_notes: Vec::new(),
+            refused_peers: api_types::RefusedPeers::default(),
             findings: Vec::new(),
             notes: Vec::new(),
         }

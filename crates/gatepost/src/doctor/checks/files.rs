@@ -1,19 +1,28 @@
 //! Directories and files that must be private, and the socket's path. Nothing is made, and no secret is read.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use host::secure_fs::{self, SecureFsError};
 use rustix::net::SocketAddrUnix;
 use settings::{ApiKey, Model, ModelSource, Settings};
 
-use super::super::finding::Finding;
+use super::super::finding::{Finding, State};
 use crate::places::Places;
 
 /// All of them.
 pub(super) fn all(places: &Places, settings: Option<&Settings>) -> Vec<Finding> {
     let paths = &places.paths;
-    let mut findings =
-        vec![directory("state_directory", &paths.state_dir), directory("runtime_directory", &paths.runtime_dir)];
+    // Installs may lie elsewhere, behind a link; what is verified is every file of them.
+    let installs = std::fs::canonicalize(&paths.servers_dir).unwrap_or_else(|_| paths.servers_dir.clone());
+    let mut findings = vec![
+        directory("state_directory", &paths.state_dir),
+        directory("runtime_directory", &paths.runtime_dir),
+        directory("servers_directory", &installs),
+        directory("bindings_directory", &paths.bindings_dir),
+        config_directory(&paths.config_dir),
+    ];
+    findings.extend(of_bindings(&paths.bindings_dir));
     let secrets = [
         ("secret_key", paths.secret_key.as_path()),
         ("owner_token", paths.owner_token.as_path()),
@@ -34,6 +43,35 @@ fn directory(check: &'static str, path: &Path) -> Finding {
     }
     // It exists, so nothing is made.
     privacy(check, path, 0o700, secure_fs::ensure_private_dir(path))
+}
+
+/// Of the bindings' own directories, those that are not private.
+fn of_bindings(bindings: &Path) -> Vec<Finding> {
+    let Ok(entries) = std::fs::read_dir(bindings) else { return Vec::new() };
+    let each = entries.filter_map(Result::ok).map(|entry| directory("bindings_directory", &entry.path()));
+    each.filter(|finding| finding.state != State::Ok).collect()
+}
+
+/// Whoever may write there says what the daemon does.
+fn config_directory(path: &Path) -> Finding {
+    const CHECK: &str = "config_directory";
+    let at = path.display();
+    let remedy = || format!("`chmod go-w {at}`, and `chown` it to the user who runs gatepost");
+    match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Finding::ok(CHECK, format!("{at} does not exist; the defaults are in force"))
+        }
+        Err(error) => Finding::failed(CHECK, format!("{at} cannot be looked at: {error}"), remedy()),
+        Ok(about) if about.uid() != host::hygiene::effective_user() => {
+            Finding::failed(CHECK, format!("{at} belongs to user {}", about.uid()), remedy())
+        }
+        Ok(about) if about.is_dir() && about.mode() & 0o022 != 0 => Finding::failed(
+            CHECK,
+            format!("{at} may be written by others (mode {:o})", about.mode() & 0o7777),
+            remedy(),
+        ),
+        Ok(_) => Finding::ok(CHECK, format!("{at} is written by nobody else")),
+    }
 }
 
 fn file(check: &'static str, path: &Path) -> Finding {
@@ -91,8 +129,30 @@ fn socket(path: &Path) -> Finding {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
-    use super::super::super::finding::State;
     use super::*;
+
+    #[test]
+    fn every_binding_s_directory_is_looked_at_and_nobody_else_writes_the_configuration() {
+        let home = tempfile::tempdir().unwrap();
+        for (name, mode) in [("a", 0o700), ("b", 0o755)] {
+            std::fs::create_dir(home.path().join(name)).unwrap();
+            std::fs::set_permissions(home.path().join(name), std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let found = of_bindings(home.path());
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(
+            found[0].state == State::Failed && found[0].remedy.as_ref().unwrap().contains("chmod 700"),
+            "{found:?}"
+        );
+        let config = home.path().join("b");
+        assert_eq!(config_directory(&config).state, State::Ok);
+        assert_eq!(config_directory(&home.path().join("none")).state, State::Ok);
+        for mode in [0o775, 0o757] {
+            std::fs::set_permissions(&config, std::fs::Permissions::from_mode(mode)).unwrap();
+            let open = config_directory(&config);
+            assert!(open.state == State::Failed && open.remedy.unwrap().contains("go-w"), "{mode:o}");
+        }
+    }
 
     #[test]
     fn what_others_may_read_fails_and_what_is_not_there_is_not_made() {

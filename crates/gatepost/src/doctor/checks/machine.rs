@@ -13,7 +13,8 @@ pub(super) fn kernel(system: &str, release: Option<&str>) -> Finding {
     const CHECK: &str = "kernel";
     const WANTED: &str = "use Linux 6.5 or later";
     if system != "linux" {
-        return Finding::failed(CHECK, format!("{system}: servers cannot be started on it yet"), WANTED);
+        let detail = format!("{system}: servers cannot be started on it yet, and its confinement was never run");
+        return Finding::failed(CHECK, detail, WANTED);
     }
     let Some(release) = release else {
         return Finding::warning(CHECK, "Linux, which does not say its release", "mount /proc, and look again");
@@ -40,6 +41,19 @@ pub(super) fn user(is_root: bool) -> Finding {
         return Finding::warning("user", detail, "run gatepost as an ordinary user");
     }
     Finding::ok("user", "an ordinary user")
+}
+
+/// Whether secrets are kept out of swap: tried with one.
+pub(super) fn locked_memory() -> Finding {
+    const CHECK: &str = "locked_memory";
+    let tried = host::Secret::new("nothing secret".to_owned());
+    let unlocked = host::secret::unlocked_secrets();
+    drop(tried);
+    if unlocked > 0 {
+        let detail = "secrets cannot be put on locked memory and may be written to swap";
+        return Finding::warning(CHECK, detail, host::secret::LOCKED_MEMORY_REMEDY);
+    }
+    Finding::ok(CHECK, "secrets stay out of swap")
 }
 
 /// The programs that are needed beside Python.
@@ -78,7 +92,9 @@ mod tests {
             assert_eq!(kernel("linux", Some(release)).state, state, "{release}");
         }
         assert_eq!(kernel("linux", None).state, State::Warning);
-        assert_eq!(kernel("macos", None).state, State::Failed);
+        let macos = kernel("macos", None);
+        assert_eq!(macos.state, State::Failed);
+        assert!(macos.detail.contains("never run"), "{}", macos.detail);
     }
 
     #[test]

@@ -4,8 +4,12 @@ mod configuration;
 mod confinement;
 mod daemon;
 mod files;
+mod leftovers;
 mod machine;
+mod room;
 mod server;
+mod service;
+mod trees;
 
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
@@ -33,12 +37,19 @@ pub(super) fn all(
         machine::kernel(std::env::consts::OS, host::kernel::release().as_deref()),
         machine::user(rustix::process::geteuid().is_root()),
     ];
+    findings.push(machine::locked_memory());
     findings.extend(machine::tools(&path));
     findings.extend(configuration::all(loaded, &places.paths.config_file));
     findings.extend(files::all(places, settings));
+    findings.extend(room::all(places));
     findings.extend(server::all(places, settings, look)?);
-    findings.extend(confinement::all(settings, &confinement::Offered::now(&path)));
-    findings.extend(daemon::all(places)?);
+    let offered = confinement::Offered::now(&path);
+    findings.extend(confinement::all(settings, &offered));
+    findings.push(trees::ending(&offered, host::cgroup::delegated().is_some()));
+    findings.extend(service::installed(places, settings));
+    let daemon = daemon::all(places)?;
+    findings.extend(leftovers::all(places, daemon.runs));
+    findings.extend(daemon.findings);
     Ok(findings)
 }
 

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 
 use landlock::{
     ABI, Access as _, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr, RulesetCreated,
@@ -11,31 +12,44 @@ use landlock::{
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 
-use crate::confine::{Access, ConfineError, FileGrant, Links};
+use crate::confine::{Access, ConfineError, FileGrant, Links, Parts};
 
 /// Every right and scope that the running kernel has is asked for with the hard requirement, so that none is dropped in
-/// silence.
-pub(super) fn domain(kernel_abi: u32, grants: &[FileGrant]) -> Result<RulesetCreated, ConfineError> {
+/// silence. `None` when neither part is wanted.
+pub(super) fn domain(
+    kernel_abi: u32,
+    grants: &[FileGrant],
+    parts: Parts,
+) -> Result<Option<RulesetCreated>, ConfineError> {
+    if !parts.files && !parts.scopes {
+        return Ok(None);
+    }
     let abi = ABI::from(i32::try_from(kernel_abi).unwrap_or(i32::MAX));
     let handled = AccessFs::from_all(abi);
-    let mut ruleset = Ruleset::default()
-        .set_compatibility(CompatLevel::HardRequirement)
-        .handle_access(handled)
-        .map_err(ConfineError::step("the rights to files"))?;
-    let scopes = Scope::from_all(abi);
+    let mut ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+    if parts.files {
+        ruleset = ruleset.handle_access(handled).map_err(ConfineError::step("the rights to files"))?;
+    }
+    let scopes = if parts.scopes { Scope::from_all(abi) } else { BitFlags::empty() };
     if !scopes.is_empty() {
         ruleset = ruleset.scope(scopes).map_err(ConfineError::step("the scope of signals and sockets"))?;
     }
     let mut domain = ruleset.create().map_err(ConfineError::step("the file rules"))?;
-    for grant in grants {
+    for grant in grants.iter().filter(|_| parts.files) {
         let Some(fd) = open(grant)? else { continue };
         let file = File::from(fd);
-        let is_directory = file.metadata().map_err(ConfineError::open(&grant.path))?.is_dir();
-        let known = if is_directory { handled } else { handled & AccessFs::from_file(abi) };
+        let found = file.metadata().map_err(ConfineError::open(&grant.path))?;
+        if grant.identity.is_some_and(|identity| identity != (found.dev(), found.ino())) {
+            match grant.links {
+                Links::Refused => return Err(ConfineError::Replaced(grant.path.clone())),
+                Links::Followed | Links::Skipped => continue,
+            }
+        }
+        let known = if found.is_dir() { handled } else { handled & AccessFs::from_file(abi) };
         let rule = PathBeneath::new(file, rights(grant.access) & known);
         domain = domain.add_rule(rule).map_err(ConfineError::step("a file rule"))?;
     }
-    Ok(domain)
+    Ok(Some(domain))
 }
 
 pub(super) fn restrict(domain: RulesetCreated) -> Result<(), ConfineError> {

@@ -1,0 +1,137 @@
+//! Quiet sessions that nobody looks at rest: they hold no stream, until somebody looks or something happens in them.
+//!
+//! Resting changes when something is noticed, and nothing that is decided: each decision reads the log for itself. What a
+//! server does by itself meanwhile is noticed by a read every `[events] rest_read_s`, or at once where the latch reports it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rules::refusal::Refusal;
+use tokio::sync::Notify;
+
+use crate::frames::Link;
+use crate::server::VerifiedServer;
+use crate::session::Session;
+use crate::shared::Shared;
+
+/// Who looks at a session, and when somebody did last.
+pub(crate) struct Watchers {
+    looked_at: Mutex<Instant>,
+    waiting: AtomicUsize,
+    woken: Notify,
+}
+
+/// Somebody waits for events. Dropping it is the end of that look.
+pub(crate) struct Waiting(Arc<Watchers>);
+
+impl Watchers {
+    pub(crate) fn new() -> Self {
+        Self { looked_at: Mutex::new(Instant::now()), waiting: AtomicUsize::new(0), woken: Notify::new() }
+    }
+
+    fn note_look(&self) {
+        *self.looked_at.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// How long nobody has looked; no time while somebody waits.
+    pub(crate) fn unwatched(&self) -> Duration {
+        if self.waiting.load(Ordering::Acquire) > 0 {
+            return Duration::ZERO;
+        }
+        self.looked_at.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+    }
+
+    /// Resolves when somebody looks at a session that rests.
+    pub(crate) async fn woken(&self) {
+        self.woken.notified().await;
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.note_look();
+        self.0.waiting.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Reads the sessions of a server that rest, one after the other over one connection, until the server is gone.
+///
+/// INVARIANT I1: what ran unasked in one of them goes unnoticed no longer than between two rounds.
+pub(crate) async fn watch_resting(shared: Arc<Shared>, server: Arc<VerifiedServer>) {
+    let read_every = Duration::from_secs(shared.settings.events.rest_read_s);
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(read_every) => {}
+            () = server.gone() => return,
+        }
+        let rests = |session: &Arc<Session>| session.follows(&server) && session.frames().link() == Link::Resting;
+        for session in shared.sessions().into_iter().filter(rests) {
+            // One that cannot be read is read again at the next round; operations read for themselves.
+            if let Err(refusal) = session.read_at_rest(&server).await {
+                tracing::debug!(session = session.id().as_str(), %refusal, "a session at rest could not be read");
+            }
+        }
+    }
+}
+
+impl Session {
+    /// Reads a session that rests. One in which something happened is followed again.
+    ///
+    /// # Errors
+    /// As [`Self::pull`].
+    pub(crate) async fn read_at_rest(self: &Arc<Self>, server: &Arc<VerifiedServer>) -> Result<(), Refusal> {
+        let events = self.state().mirror.events().len();
+        let read = self.pull(server).await;
+        if self.state().mirror.events().len() != events || !self.may_rest() {
+            self.note_look();
+        }
+        read
+    }
+
+    /// Somebody looks, or is about to do something: a session that rests is followed again.
+    pub(crate) fn note_look(&self) {
+        self.watchers().note_look();
+        if self.frames().wake() {
+            self.watchers().woken.notify_one();
+            self.mark_stale();
+        }
+    }
+
+    /// Somebody waits for events, as long as what is returned lives.
+    pub(crate) fn note_waiting(&self) -> Waiting {
+        let watchers = self.shared_watchers();
+        watchers.waiting.fetch_add(1, Ordering::AcqRel);
+        self.note_look();
+        Waiting(watchers)
+    }
+
+    /// How long nobody must have looked before the session may rest.
+    pub(crate) fn rests_after(&self) -> Duration {
+        Duration::from_secs(self.shared().settings.events.rest_after_s)
+    }
+
+    /// Whether nothing goes on, nothing waits and nobody looks.
+    pub(crate) fn may_rest(&self) -> bool {
+        if self.watchers().unwatched() < self.rests_after() || self.is_busy() || self.frames().is_ahead() {
+            return false;
+        }
+        let mut state = self.state();
+        let owes = !state.owed.is_empty() || state.has_unjournaled();
+        !owes && state.tripped.is_none() && state.waiting(self.id().as_str()).is_none()
+    }
+
+    /// Rests from here on, unless somebody looked meanwhile.
+    pub(crate) fn begin_rest(&self) -> bool {
+        self.frames().set_link(Link::Resting);
+        // A look after this finds the session at rest; one before it is seen here.
+        if self.may_rest() {
+            return true;
+        }
+        // The stream stands still; what it brought meanwhile was not kept.
+        self.frames().set_link(Link::Open);
+        self.mark_stale();
+        false
+    }
+}

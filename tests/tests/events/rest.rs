@@ -1,0 +1,134 @@
+//! A quiet session that nobody looks at holds no stream, and misses nothing when somebody looks again.
+
+use super::stage::{Reader, wait_stream};
+use gatepost_tests::{Faked, LIMIT, Marker, Scene, Session, wait_until};
+use std::time::Duration;
+use testkit::fake_server::Plan;
+
+/// How long nobody looks at a session of this scene before it rests, and longer than that.
+const SOON_S: u64 = 2;
+const LONG: Duration = Duration::from_secs(SOON_S + 3);
+
+/// Sessions rest soon, and are read so often then.
+fn tables(rest_read_s: u64) -> String {
+    format!("[events]\nrest_after_s = {SOON_S}\nrest_read_s = {rest_read_s}\n[log]\nlevel = \"debug\"\n")
+}
+
+/// How often a session has begun to rest.
+fn rests(scene: &Scene) -> usize {
+    scene.daemon().log().unwrap().matches("the session rests").count()
+}
+
+fn wait_rest(scene: &Scene) {
+    let before = rests(scene);
+    wait_until("a session to rest", LIMIT, || (rests(scene) > before).then_some(()));
+}
+
+/// Waits until nothing is asked of the server any more: what was being read before the rest is read.
+fn wait_silence(faked: &Faked) {
+    wait_until("silence", LIMIT, || {
+        let asked = faked.asked().len();
+        std::thread::sleep(LONG);
+        (faked.asked().len() == asked).then_some(())
+    });
+}
+
+fn streams(faked: &Faked) -> usize {
+    faked.asked_for("events_stream")
+}
+
+#[test]
+fn a_session_rests_while_nobody_looks_and_only_then() {
+    let faked = Faked::new(Plan::default());
+    let scene = faked.scene_with(|setup| setup.tables = tables(600));
+    let session = scene.session();
+    session.turn("say: before the rest");
+    let opened = streams(&faked);
+
+    // A waiting reader is somebody who looks.
+    let end = session.snapshot().cursor;
+    assert_eq!(session.page(Some(&end), 10, LONG).events, []);
+    wait_stream(&session, "open");
+    assert_eq!(streams(&faked), opened, "the stream was closed under a reader");
+
+    wait_rest(&scene);
+    wait_silence(&faked);
+    assert_eq!(streams(&faked), opened);
+
+    // A look follows it again, and a turn is told of as ever.
+    wait_stream(&session, "open");
+    assert_eq!(streams(&faked), opened + 1);
+    let reader = Reader::of(&session);
+    session.turn("say: after the rest");
+    reader.wait_shown("after the rest");
+    let read = reader.wait_for_the_log(&scene, &session);
+    assert_eq!(read.resyncs, Vec::<String>::new());
+
+    // What waits for a decision is followed on, whoever looks.
+    let shown = session.propose(&scene.marker("resting").directive());
+    reader.end();
+    let opened = streams(&faked);
+    std::thread::sleep(LONG);
+    wait_stream(&session, "open");
+    assert_eq!(streams(&faked), opened, "the stream was closed while a batch waits");
+    session.reject(&shown);
+    session.wait_quiet();
+    wait_rest(&scene);
+    no_rest_before_the_prompt_is_read(&session);
+    scene.finish();
+}
+
+/// A prompt to a session that rests is carried out to its end, with nobody looking.
+fn no_rest_before_the_prompt_is_read(session: &Session) {
+    session.prompt("say: woken");
+    std::thread::sleep(LONG);
+    wait_until("the answer", LIMIT, || {
+        session.events().iter().any(|event| event.payload["text"] == "woken").then_some(())
+    });
+}
+
+/// A daemon whose server begins a turn by itself in a session that rests: nobody looks at it.
+struct BegunByItself {
+    faked: Faked,
+    scene: Scene,
+    session_id: String,
+    /// What the turn runs, or would.
+    marker: Marker,
+    /// Streams that were opened before it began.
+    opened: usize,
+}
+
+fn begin_by_itself(plan: Plan, rest_read_s: u64) -> BegunByItself {
+    let faked = Faked::new(plan.clone());
+    let scene = faked.scene_with(|setup| {
+        setup.tables = tables(rest_read_s);
+        setup.agent_server = "probe_interval_s = 1\n".to_owned();
+    });
+    let session = scene.session();
+    session.turn("say: before the rest");
+    wait_rest(&scene);
+    let marker = scene.marker("by-itself");
+    let opened = streams(&faked);
+    faked.follow(Plan { begins_by_itself: Some(marker.directive()), ..plan });
+    BegunByItself { session_id: session.id().to_owned(), faked, scene, marker, opened }
+}
+
+#[test]
+fn what_runs_unasked_in_a_session_at_rest_is_noticed_and_interrupted() {
+    let plan = Plan { has_no_latch: true, asks_nothing: true, ..Plan::default() };
+    let begun = begin_by_itself(plan, 1);
+    wait_until("the interrupt", LIMIT, || (begun.faked.asked_for("interrupt") > 0).then_some(()));
+    begun.marker.assert_runs(1);
+    let blocked = begun.scene.take_up(&begun.session_id).snapshot().blocked_reason;
+    assert_eq!(blocked.unwrap().code, "unreviewed_action");
+    begun.scene.finish();
+}
+
+#[test]
+fn a_session_at_rest_in_which_the_latch_held_something_is_followed_again() {
+    let begun = begin_by_itself(Plan { asks_nothing: true, ..Plan::default() }, 600);
+    wait_until("the stream", LIMIT, || (streams(&begun.faked) > begun.opened).then_some(()));
+    wait_until("what the latch held", LIMIT, || begun.scene.take_up(&begun.session_id).pending());
+    begun.marker.assert_absent();
+    begun.scene.finish();
+}
