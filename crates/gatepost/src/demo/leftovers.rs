@@ -65,7 +65,16 @@ mod tests {
         let mut command = Command::new("/bin/sleep");
         command.arg("60").env_clear().stdout(Stdio::null());
         change(&mut command);
-        command.spawn().unwrap()
+        let child = command.spawn().unwrap();
+        // It is there before the kernel has laid out its arguments and environment.
+        let is_there = |file| !read(child.id(), file).is_empty();
+        for _ in 0..5_000 {
+            if is_there("cmdline") && (is_there("environ") || command.get_envs().next().is_none()) {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        child
     }
 
     #[test]
