@@ -251,3 +251,28 @@ fn children_die_with_a_killed_daemon() {
     daemon.wait().unwrap();
     wait_until("the end of the child", || (!common::runs(child)).then_some(()));
 }
+
+/// A daemon that is begun by a command sent into a container: its own group has no number there.
+#[test]
+fn a_group_is_signalled_where_our_own_group_cannot_be_seen() {
+    const NAME: &str = "a_group_is_signalled_where_our_own_group_cannot_be_seen";
+    const INSIDE: &str = "HOST_TEST_INSIDE";
+    if std::env::var_os(INSIDE).is_some() {
+        // SAFETY: changes nothing.
+        assert_eq!(unsafe { libc::getpgrp() }, 0, "the group is visible, so nothing is shown");
+        let (spec, _output) = shell("sleep 60");
+        let child = Spawner::start().unwrap().spawn(spec).unwrap();
+        child.signal_group(Signal::Kill).unwrap();
+        assert!(matches!(child.wait_exit(WAIT).unwrap(), Some(ExitStatus::Signal(_))));
+        println!("signalled");
+        return;
+    }
+    let mut namespaced = std::process::Command::new("unshare");
+    if !common::is_root() {
+        namespaced.arg("--map-root-user");
+    }
+    namespaced.args(["--pid", "--fork", "--mount-proc"]).arg(std::env::current_exe().unwrap());
+    namespaced.args(["--exact", NAME, "--nocapture", "--test-threads=1"]).env(INSIDE, "1");
+    let output = namespaced.stdin(std::process::Stdio::null()).output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stdout).contains("signalled"), "{output:?}");
+}
