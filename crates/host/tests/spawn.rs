@@ -264,7 +264,7 @@ fn a_group_is_signalled_where_our_own_group_cannot_be_seen() {
         let child = Spawner::start().unwrap().spawn(spec).unwrap();
         child.signal_group(Signal::Kill).unwrap();
         assert!(matches!(child.wait_exit(WAIT).unwrap(), Some(ExitStatus::Signal(_))));
-        println!("signalled");
+        println!("the signal arrived");
         return;
     }
     let mut namespaced = std::process::Command::new("unshare");
@@ -274,5 +274,5 @@ fn a_group_is_signalled_where_our_own_group_cannot_be_seen() {
     namespaced.args(["--pid", "--fork", "--mount-proc"]).arg(std::env::current_exe().unwrap());
     namespaced.args(["--exact", NAME, "--nocapture", "--test-threads=1"]).env(INSIDE, "1");
     let output = namespaced.stdin(std::process::Stdio::null()).output().unwrap();
-    assert!(String::from_utf8_lossy(&output.stdout).contains("signalled"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("the signal arrived"), "{output:?}");
 }
