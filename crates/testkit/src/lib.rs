@@ -8,6 +8,7 @@ pub mod chaos;
 pub mod daemon;
 pub mod development;
 pub mod escapes;
+pub mod event_soak;
 mod failure;
 pub mod fake_server;
 pub mod guards;

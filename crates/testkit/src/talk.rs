@@ -58,7 +58,11 @@ impl Talk {
 
     /// Carries an operation out, to its receipt or its refusal.
     pub(crate) fn act(&self, operation_id: &str, input: &Value) -> Outcome<Reply> {
-        let action_id = format!("talk-{}", uuid::Uuid::new_v4());
+        self.act_as(&format!("talk-{}", uuid::Uuid::new_v4()), operation_id, input)
+    }
+
+    /// The same under a key of one's own.
+    pub(crate) fn act_as(&self, action_id: &str, operation_id: &str, input: &Value) -> Outcome<Reply> {
         for look in 1.. {
             let generation = self.snapshot()?["capability_generation"].clone();
             let body = json!({
@@ -83,7 +87,18 @@ impl Talk {
         if reply.status >= 400 {
             return Err(Failure::new(format!("the prompt was refused: {}", reply.text)));
         }
+        self.batch()
+    }
+
+    /// Waits for what the agent asks for.
+    pub(crate) fn batch(&self) -> Outcome<Waiting> {
         self.wait("a batch", |talk| Ok(if talk.rests()? { talk.waiting()? } else { None }))
+    }
+
+    /// A batch in full, as it must be shown to a person.
+    pub(crate) fn shown(&self, waiting: &Waiting) -> Outcome<Value> {
+        let path = format!("{}/approvals/{}?full=true", self.path(), waiting.approval_id);
+        self.client.get(&path)?.expect_status(200)
     }
 
     /// What waits now.

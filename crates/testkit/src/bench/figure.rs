@@ -78,7 +78,7 @@ impl Findings for Summary {
 
 /// The middle of what was measured; not a number when nothing was.
 #[must_use]
-pub(super) fn median(measured: &[f64]) -> f64 {
+pub(crate) fn median(measured: &[f64]) -> f64 {
     percentile(measured, 50)
 }
 

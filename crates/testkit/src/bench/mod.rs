@@ -12,7 +12,7 @@ mod line;
 mod listen;
 mod memory;
 mod poll;
-mod process;
+pub(crate) mod process;
 mod recovery;
 mod requests;
 mod size;
@@ -20,6 +20,7 @@ mod snapshot;
 mod spare;
 mod stage;
 
+pub(crate) use figure::median;
 pub use figure::{Figure, Summary};
 
 use crate::failure::{Failure, Outcome};

@@ -13,7 +13,7 @@ pub(super) struct Used {
 }
 
 /// Its resident memory in MB of a million bytes: all of it, and what of it is no file's.
-pub(super) fn resident_mb(pid: u32) -> Outcome<(f64, f64)> {
+pub(crate) fn resident_mb(pid: u32) -> Outcome<(f64, f64)> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).doing("the process cannot be looked at")?;
     let mb = |name| Ok::<f64, Failure>(number(&status, name)? as f64 * 1024.0 / 1e6);
     Ok((mb("VmRSS:")?, mb("RssAnon:")?))
@@ -35,8 +35,13 @@ pub(super) fn used(pid: u32) -> Outcome<Used> {
 }
 
 /// Threads that it has.
-pub(super) fn threads(pid: u32) -> Outcome<usize> {
+pub(crate) fn threads(pid: u32) -> Outcome<usize> {
     Ok(fs::read_dir(format!("/proc/{pid}/task")).doing("the threads cannot be listed")?.count())
+}
+
+/// Descriptors that it has open.
+pub(crate) fn descriptors(pid: u32) -> Outcome<usize> {
+    Ok(fs::read_dir(format!("/proc/{pid}/fd")).doing("the descriptors cannot be listed")?.count())
 }
 
 fn number(status: &str, name: &str) -> Outcome<u64> {
@@ -53,7 +58,7 @@ mod tests {
         let own = std::process::id();
         let (all, anonymous) = resident_mb(own).unwrap();
         assert!(all >= anonymous && anonymous > 0.1, "{all} {anonymous}");
-        assert!(used(own).unwrap().cpu_ns > 0 && threads(own).unwrap() > 0);
+        assert!(used(own).unwrap().cpu_ns > 0 && threads(own).unwrap() > 0 && descriptors(own).unwrap() > 2);
         assert!(number("a: 1\nb: 2 kB\n", "c:").is_err());
         assert_eq!(number("a: 1\nb: 2 kB\n", "b:").unwrap(), 2);
     }

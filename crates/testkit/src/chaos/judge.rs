@@ -42,7 +42,7 @@ pub struct Verdict {
 }
 
 /// Judges.
-pub(super) fn judge(record: &Record) -> Verdict {
+pub(crate) fn judge(record: &Record) -> Verdict {
     let mut verdict = Verdict::default();
     for keyed in &record.keyed {
         verdict.judge_receipt(keyed, record);
@@ -52,6 +52,11 @@ pub(super) fn judge(record: &Record) -> Verdict {
         verdict.judge_view(view, record);
     }
     verdict
+}
+
+/// The kind of request that carries a step of this name out, if one does.
+pub(crate) fn kind_of(step: &str) -> Option<&'static str> {
+    STEPS.iter().find(|(name, _)| *name == step).map(|(_, kind)| *kind)
 }
 
 fn count(of: usize) -> u64 {
@@ -122,7 +127,7 @@ impl Verdict {
         }
         for keyed in &record.keyed {
             for (name, state) in keyed.receipt.iter().flat_map(|receipt| &receipt.steps) {
-                let Some((_, kind)) = STEPS.iter().find(|(step, _)| step == name) else { continue };
+                let Some(kind) = kind_of(name) else { continue };
                 if state != "not_sent" {
                     *allowed.entry((&keyed.session, kind)).or_default() += 1;
                 }
@@ -192,7 +197,7 @@ impl Verdict {
     }
 
     /// Whether anything was lost, done twice or told wrongly.
-    pub(super) fn is_sound(&self) -> bool {
+    pub(crate) fn is_sound(&self) -> bool {
         let counts = [
             self.duplicated_mutations,
             self.lost_receipts,

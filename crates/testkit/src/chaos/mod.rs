@@ -8,15 +8,15 @@
 
 mod driver;
 mod frames;
-mod judge;
+pub(crate) mod judge;
 mod plan;
 mod play;
-mod reader;
-mod record;
-mod settle;
+pub(crate) mod reader;
+pub(crate) mod record;
+pub(crate) mod settle;
 mod stage;
 mod summary;
-mod truth;
+pub(crate) mod truth;
 
 pub use judge::Verdict;
 pub use summary::{Summary, Unresolved};

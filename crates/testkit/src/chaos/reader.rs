@@ -11,7 +11,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a poll waits, and how long a stream may be silent before the end is looked for.
 const WAIT_MS: u64 = 1500;
@@ -47,19 +47,14 @@ impl Reader {
     /// Begins at the beginning.
     pub(super) fn start(client: &Client, session: &str, way: Way, random: Random) -> Self {
         let shared = Arc::new(Shared::default());
-        let view = View {
-            reader: format!("{way:?}").to_lowercase(),
-            session: session.to_owned(),
-            epochs: vec![Vec::new()],
-            cut_short: false,
-        };
-        let client = client.clone();
-        let mut reading = Reading { client, view, cursor: None, random, shared: Arc::clone(&shared), hung_up: 0 };
+        let name = format!("{way:?}").to_lowercase();
+        let mut reading = Reading::new(client, session, &name, random);
+        reading.shared = Arc::clone(&shared);
         let thread = std::thread::spawn(move || {
             while !reading.shared.stop.load(Ordering::Acquire) && !reading.view.cut_short {
                 let read = match way {
-                    Way::Poll => reading.poll(),
-                    Way::Stream => reading.stream(),
+                    Way::Poll => reading.poll(WAIT_MS),
+                    Way::Stream => reading.stream(Duration::MAX),
                 };
                 if read.is_err() {
                     std::thread::sleep(AGAIN);
@@ -95,24 +90,34 @@ impl Reader {
     }
 }
 
-struct Reading {
+/// What a reader got so far, and where it goes on.
+pub(crate) struct Reading {
     client: Client,
-    view: View,
+    pub(crate) view: View,
     cursor: Option<String>,
     random: Random,
     shared: Arc<Shared>,
-    hung_up: u64,
+    /// How often it hung up.
+    pub(crate) hung_up: u64,
 }
 
 impl Reading {
+    /// Begins at the beginning, once it is asked to read.
+    pub(crate) fn new(client: &Client, session: &str, name: &str, random: Random) -> Self {
+        let view =
+            View { reader: name.to_owned(), session: session.to_owned(), epochs: vec![Vec::new()], cut_short: false };
+        Self { client: client.clone(), view, cursor: None, random, shared: Arc::default(), hung_up: 0 }
+    }
+
     fn path(&self, limit: u64, wait_ms: u64) -> String {
         let after = self.cursor.as_ref().map(|cursor| format!("&after={cursor}")).unwrap_or_default();
         format!("/v1/sessions/{}/events?limit={limit}&wait_ms={wait_ms}{after}", self.view.session)
     }
 
-    fn poll(&mut self) -> Outcome<()> {
+    /// One page from the cursor on, for which the daemon waits so long. Now and then it hangs up in place of reading it.
+    pub(crate) fn poll(&mut self, wait_ms: u64) -> Outcome<()> {
         let (limit, hangs_up) = (1 + self.random.below(40), self.random.chance(8));
-        let path = self.path(limit, WAIT_MS);
+        let path = self.path(limit, wait_ms);
         if hangs_up {
             let mut stream = self.client.connect()?;
             stream.write_all(&self.client.written("GET", &path, &[], None)).map_err(lost)?;
@@ -135,8 +140,9 @@ impl Reading {
         Ok(())
     }
 
-    /// One connection of a stream, up to its end, or until this hangs up.
-    fn stream(&mut self) -> Outcome<()> {
+    /// One connection of a stream, up to its end, or until this hangs up, which it does after this time at the latest.
+    pub(crate) fn stream(&mut self, limit: Duration) -> Outcome<()> {
+        let begun = Instant::now();
         let most = if self.random.chance(70) { 1 + self.random.below(40) } else { u64::MAX };
         let mut stream = self.client.connect()?;
         stream.set_read_timeout(Some(SILENCE)).map_err(lost)?;
@@ -162,7 +168,9 @@ impl Reading {
                     return Ok(());
                 }
             }
-            if self.shared.stop.load(Ordering::Acquire) || self.view.cut_short {
+            let over = begun.elapsed() >= limit;
+            self.hung_up += u64::from(over);
+            if over || self.shared.stop.load(Ordering::Acquire) || self.view.cut_short {
                 return Ok(());
             }
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What a client was told of one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(crate) enum Answer {
     /// A receipt in this state.
     Receipt(String),
     /// A problem with this code: no receipt.
@@ -15,81 +15,81 @@ pub(super) enum Answer {
 
 /// A receipt as it was found when everything was over.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Receipt {
-    pub(super) state: String,
-    pub(super) code: Option<String>,
+pub(crate) struct Receipt {
+    pub(crate) state: String,
+    pub(crate) code: Option<String>,
     /// Names and states of its steps.
-    pub(super) steps: Vec<(String, String)>,
+    pub(crate) steps: Vec<(String, String)>,
 }
 
 impl Receipt {
-    pub(super) fn is_final(&self) -> bool {
+    pub(crate) fn is_final(&self) -> bool {
         is_final(&self.state)
     }
 }
 
 /// Whether a receipt in this state never changes again.
-pub(super) fn is_final(state: &str) -> bool {
+pub(crate) fn is_final(state: &str) -> bool {
     matches!(state, "applied" | "rejected" | "outcome_unknown")
 }
 
 /// One operation under its key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Keyed {
+pub(crate) struct Keyed {
     /// The key. It stands in the text of a prompt and is the title that a fork or a title operation asks for.
-    pub(super) key: String,
-    pub(super) session: String,
-    pub(super) kind: String,
+    pub(crate) key: String,
+    pub(crate) session: String,
+    pub(crate) kind: String,
     /// The actions that an acceptance names, as the client was shown them.
-    pub(super) event_ids: Vec<String>,
-    pub(super) answers: Vec<Answer>,
+    pub(crate) event_ids: Vec<String>,
+    pub(crate) answers: Vec<Answer>,
     /// `None` when there is no such receipt.
-    pub(super) receipt: Option<Receipt>,
+    pub(crate) receipt: Option<Receipt>,
 }
 
 /// A conversation as the server's files hold it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Conversation {
-    pub(super) title: Option<String>,
+pub(crate) struct Conversation {
+    pub(crate) title: Option<String>,
     /// The file of it that the server itself can read no more: it writes in place, so a kill may leave half of it.
-    pub(super) broken: Option<String>,
+    pub(crate) broken: Option<String>,
     /// Event ids in the order in which the server appended them.
-    pub(super) events: Vec<String>,
+    pub(crate) events: Vec<String>,
     /// Messages of the user, by event id.
-    pub(super) messages: BTreeMap<String, String>,
+    pub(crate) messages: BTreeMap<String, String>,
 }
 
 /// One event as a reader got it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Seen {
-    pub(super) seq: u64,
-    pub(super) event_id: String,
+pub(crate) struct Seen {
+    pub(crate) seq: u64,
+    pub(crate) event_id: String,
     /// Whether gatepost itself wrote it: it stands in no server's log.
-    pub(super) own: bool,
+    pub(crate) own: bool,
 }
 
 /// Everything that a reader got.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct View {
-    pub(super) reader: String,
-    pub(super) session: String,
+pub(crate) struct View {
+    pub(crate) reader: String,
+    pub(crate) session: String,
     /// One list for each time it was told to start over.
-    pub(super) epochs: Vec<Vec<Seen>>,
+    pub(crate) epochs: Vec<Vec<Seen>>,
     /// The session was closed under it, so that the end of the log may be missing.
-    pub(super) cut_short: bool,
+    pub(crate) cut_short: bool,
 }
 
 /// The whole of it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Record {
-    pub(super) keyed: Vec<Keyed>,
+pub(crate) struct Record {
+    pub(crate) keyed: Vec<Keyed>,
     /// By id, with its dashes.
-    pub(super) conversations: BTreeMap<String, Conversation>,
+    pub(crate) conversations: BTreeMap<String, Conversation>,
     /// How often the server's log names a request, by conversation and kind of mutation.
-    pub(super) requests: BTreeMap<(String, String), u64>,
+    pub(crate) requests: BTreeMap<(String, String), u64>,
     /// How often a session was asked to be closed: each may interrupt it.
-    pub(super) closes: BTreeMap<String, u64>,
-    pub(super) views: Vec<View>,
+    pub(crate) closes: BTreeMap<String, u64>,
+    pub(crate) views: Vec<View>,
     /// Sessions and events that the daemon's journal has as left out by the server's stream: numbered behind their place.
-    pub(super) late: BTreeSet<(String, String)>,
+    pub(crate) late: BTreeSet<(String, String)>,
 }

@@ -6,6 +6,7 @@ use super::reader::seen;
 use super::record::{Receipt, Record, View};
 use super::stage::MARKS;
 use super::truth;
+use crate::daemon::Client;
 use crate::failure::{Failure, Outcome};
 use crate::soak::daemon::is_quiet;
 use crate::soak::judge::{Approved, Evidence};
@@ -140,20 +141,7 @@ impl Play<'_> {
     }
 
     fn receipt(&self, key: &str) -> Outcome<Option<Receipt>> {
-        let reply = self.stage.client().get(&format!("/v1/actions/{key}"))?;
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        match reply.status {
-            404 => Ok(None),
-            200 => {
-                let steps = reply.body["steps"].as_array().into_iter().flatten();
-                Ok(Some(Receipt {
-                    state: text(&reply.body["state"]),
-                    code: reply.body["code"].as_str().map(str::to_owned),
-                    steps: steps.map(|step| (text(&step["name"]), text(&step["state"]))).collect(),
-                }))
-            }
-            status => Err(Failure::new(format!("a receipt with status {status}: {}", reply.text))),
-        }
+        receipt(self.stage.client(), key)
     }
 
     /// Everything from the beginning, as a reader who comes last gets it.
@@ -175,15 +163,33 @@ impl Play<'_> {
     }
 }
 
+/// The receipt under this key; `None` when there is none.
+pub(crate) fn receipt(client: &Client, key: &str) -> Outcome<Option<Receipt>> {
+    let reply = client.get(&format!("/v1/actions/{key}"))?;
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    match reply.status {
+        404 => Ok(None),
+        200 => {
+            let steps = reply.body["steps"].as_array().into_iter().flatten();
+            Ok(Some(Receipt {
+                state: text(&reply.body["state"]),
+                code: reply.body["code"].as_str().map(str::to_owned),
+                steps: steps.map(|step| (text(&step["name"]), text(&step["state"]))).collect(),
+            }))
+        }
+        status => Err(Failure::new(format!("a receipt with status {status}: {}", reply.text))),
+    }
+}
+
 /// Nothing runs, nothing waits for its turn, and nothing hinders the next step.
-fn is_at_rest(snapshot: &Value) -> bool {
+pub(crate) fn is_at_rest(snapshot: &Value) -> bool {
     is_quiet(snapshot)
         && snapshot["blocked_reason"].is_null()
         && snapshot["values"]["queued_prompts"].as_u64() == Some(0)
 }
 
 /// Whose acceptance gatepost took, by its receipts.
-fn approved(keyed: &[super::record::Keyed]) -> BTreeMap<String, Approved> {
+pub(crate) fn approved(keyed: &[super::record::Keyed]) -> BTreeMap<String, Approved> {
     let mut approved = BTreeMap::new();
     for keyed in keyed {
         let state = match keyed.receipt.as_ref().map(|receipt| receipt.state.as_str()) {

@@ -52,7 +52,7 @@ journal = sqlite3.connect('file:' + sys.argv[1] + '?immutable=1', uri=True)
 print(json.dumps(journal.execute('SELECT session_id, event_id FROM events WHERE is_late = 1').fetchall()))";
 
 /// Sessions and events that the journal of a stopped daemon has as late.
-pub(super) fn late(state: &Path) -> Outcome<BTreeSet<(String, String)>> {
+pub(crate) fn late(state: &Path) -> Outcome<BTreeSet<(String, String)>> {
     let journal = state.join("journal.sqlite3");
     let output = Command::new("python3").args(["-I", "-c", LATE]).arg(&journal).output();
     let output = output.doing("the journal could not be read")?;

@@ -1,5 +1,6 @@
 //! One conversation: its log and status, and the agent's steps, which run every pending action first.
 
+use super::journal::{Entry, Journal};
 use super::latch::{Executed, Latch};
 use super::log::{Log, STATE_UPDATE, message};
 use super::plan::Plan;
@@ -46,13 +47,14 @@ pub(super) struct Conversation {
     run: Mutex<Option<JoinHandle<()>>>,
     latch: Arc<Latch>,
     file: Option<PathBuf>,
+    journal: Journal,
 }
 
 impl Conversation {
-    pub(super) fn new(record: Record, latch: Arc<Latch>, storage: Option<&Path>) -> Arc<Self> {
+    pub(super) fn new(record: Record, latch: Arc<Latch>, storage: Option<&Path>, journal: Journal) -> Arc<Self> {
         let file = storage.map(|storage| storage.join(format!("{}.json", record.id)));
         let (frames, _) = broadcast::channel(STREAM_FRAMES);
-        let own = Self { record: Mutex::new(record), frames, run: Mutex::default(), latch, file };
+        let own = Self { record: Mutex::new(record), frames, run: Mutex::default(), latch, file, journal };
         own.save(&own.record());
         Arc::new(own)
     }
@@ -88,9 +90,15 @@ impl Conversation {
         changed
     }
 
+    fn log(&self, record: &mut Record, kind: &str, source: &str, fields: Value) -> Value {
+        let event = record.log.append(kind, source, fields);
+        self.journal.note(&Entry::appended(&record.id, &event));
+        event
+    }
+
     fn append(&self, kind: &str, source: &str, fields: Value) -> Value {
         self.change(|record| {
-            let event = record.log.append(kind, source, fields);
+            let event = self.log(record, kind, source, fields);
             // Nobody listening is no failure.
             self.frames.send(event.clone()).ok();
             event
@@ -105,7 +113,7 @@ impl Conversation {
         }
         let updates: Vec<Value> = self.change(|record| {
             let update = |number| json!({"key": "activated_knowledge_skills", "value": [number]});
-            (0..count).map(|number| record.log.append(STATE_UPDATE, "environment", update(number))).collect()
+            (0..count).map(|number| self.log(record, STATE_UPDATE, "environment", update(number))).collect()
         });
         for update in updates {
             self.frames.send(update).ok();
@@ -322,6 +330,7 @@ impl Conversation {
             let what = terminal.map_or_else(|| action["tool_call"]["arguments"].to_string(), str::to_owned);
             if !lone {
                 let event_id = action["id"].as_str().unwrap_or_default().to_owned();
+                self.journal.note(&Entry::Executed { conversation_id: id.clone(), event_id: event_id.clone() });
                 self.latch.note(Executed { conversation_id: id.clone(), event_id, what });
             }
             let (text, code) = match terminal {

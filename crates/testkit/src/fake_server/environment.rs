@@ -1,6 +1,7 @@
 //! The directory of a launched server: the plan that it follows there, and the record that it keeps there.
 
 use super::install::{PLAN_NAME, ROUTES_NAME};
+use super::journal::Journal;
 use super::plan::Plan;
 use crate::failure::{Doing, Failure, Outcome};
 use std::fs::{self, File};
@@ -47,6 +48,11 @@ impl Environment {
         let plan = serde_json::from_str(&text).doing("the plan cannot be read")?;
         *read = Some(written);
         Ok(Some(plan))
+    }
+
+    /// The journal, for a plan that keeps one.
+    pub(super) fn journal(&self) -> Outcome<Journal> {
+        Journal::open(&self.directory)
     }
 
     /// Keeps the name of a route that was asked for.

@@ -4,6 +4,7 @@
 //! [`super::install`] writes moves them there from the numbers that the environment names.
 
 use super::environment::Environment;
+use super::journal::Journal;
 use super::latch::Latch;
 use super::plan::{Announcement, ControlAnswer, Plan};
 use super::serve::serve;
@@ -77,7 +78,9 @@ pub fn main() -> Outcome<ExitCode> {
     let latch = Arc::new(Latch::new(plan.has_no_latch, Some(Box::new(held))));
     let keys: Vec<String> = serde_json::from_value(config["session_api_keys"].clone()).doing("session_api_keys")?;
     let storage = Server::storage_of(&config);
-    let server = Arc::new(Server::new(plan.clone(), keys, Arc::clone(&latch), storage, Some(environment)));
+    let journal = if plan.keeps_journal { environment.journal()? } else { Journal::default() };
+    let server = Server::new(plan.clone(), keys, Arc::clone(&latch), storage, Some(environment));
+    let server = Arc::new(server.with_journal(journal));
     control.announce(&plan, &nonce);
     let facts = Facts { nonce, address, second: OnceLock::new(), server: Arc::clone(&server) };
     std::thread::Builder::new()

@@ -9,6 +9,7 @@ mod cut;
 mod deform;
 mod environment;
 mod install;
+mod journal;
 mod latch;
 mod launched;
 mod log;
@@ -20,6 +21,7 @@ mod stream;
 mod tools;
 
 pub use install::{install, install_distributions, requests_of_operation, routes_asked, set_plan};
+pub use journal::{Entry, journal};
 pub use latch::Executed;
 pub use launched::main as launched_main;
 pub use plan::{Announcement, ControlAnswer, Fault, Keys, Plan, RouteFault, StreamPlan};

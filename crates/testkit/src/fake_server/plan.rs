@@ -117,7 +117,7 @@ pub struct StreamPlan {
 /// The whole plan.
 ///
 /// A launched server reads it again whenever its file changes; what belongs to a start (the announcement, the latch, an
-/// early end, what it forgets) counts from the next start on.
+/// early end, what it forgets, whether it keeps a journal) counts from the next start on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Plan {
@@ -189,7 +189,11 @@ pub struct Plan {
     pub runs_commands: bool,
     /// Forget every conversation and profile at a restart.
     pub forgets: bool,
+    /// Note each appended event, each action that ran and each request about a conversation in a file of the environment's directory
+    /// ([`super::journal`]; a launched server only).
+    pub keeps_journal: bool,
     /// A new conversation begins with so many events: what was said in it before.
+    /// They are not in the journal.
     pub begins_with_events: u64,
     /// At the next `GET /server_info`, somebody else's message of this text begins a turn in every conversation that has no
     /// such message yet.

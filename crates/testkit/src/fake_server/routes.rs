@@ -160,6 +160,7 @@ async fn on_conversation(
     body: &Value,
 ) -> Answer {
     let plan = server.plan();
+    server.note_asked(&conversation.record().id, route);
     match route {
         "conversation" => (StatusCode::OK, server.info(conversation)),
         "events_page" => page(conversation, query),

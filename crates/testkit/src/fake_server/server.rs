@@ -2,6 +2,7 @@
 
 use super::conversation::{Conversation, Record};
 use super::environment::Environment;
+use super::journal::{Entry, Journal};
 use super::latch::Latch;
 use super::log::Log;
 use super::plan::Plan;
@@ -46,6 +47,7 @@ pub(super) struct Server {
     /// Where a launched server stands; only such a one may end its process.
     pub(super) environment: Option<Environment>,
     storage: Option<PathBuf>,
+    journal: Journal,
     conversations: Mutex<HashMap<String, Arc<Conversation>>>,
     profiles: Mutex<Profiles>,
     requests: Mutex<(u64, VecDeque<RecordedRequest>)>,
@@ -73,6 +75,7 @@ impl Server {
             latch,
             environment,
             storage,
+            journal: Journal::default(),
             conversations: Mutex::default(),
             profiles: Mutex::default(),
             requests: Mutex::default(),
@@ -81,6 +84,17 @@ impl Server {
         };
         own.load();
         own
+    }
+
+    /// The same server, which notes in this journal what it does from now on.
+    pub(super) fn with_journal(mut self, journal: Journal) -> Self {
+        self.journal = journal;
+        self
+    }
+
+    /// Notes that a conversation was asked about.
+    pub(super) fn note_asked(&self, conversation_id: &str, route: &str) {
+        self.journal.note(&Entry::Asked { conversation_id: conversation_id.to_owned(), route: route.to_owned() });
     }
 
     pub(super) fn plan(&self) -> Plan {
@@ -153,7 +167,8 @@ impl Server {
 
     pub(super) fn keep(&self, record: Record) -> Arc<Conversation> {
         let id = record.id.clone();
-        let conversation = Conversation::new(record, Arc::clone(&self.latch), self.storage.as_deref());
+        let conversation =
+            Conversation::new(record, Arc::clone(&self.latch), self.storage.as_deref(), self.journal.clone());
         lock(&self.conversations).insert(id, Arc::clone(&conversation));
         conversation
     }
