@@ -2,6 +2,7 @@
 //!
 //! Exits with 0 when nothing was lost and nothing grows, 1 when something was or does, 2 when the run could not be made.
 
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::process::ExitCode;
 use std::time::Duration;
 use testkit::event_soak::{Options, run};
@@ -14,16 +15,17 @@ fn main() -> ExitCode {
 }
 
 fn parse(mut words: impl Iterator<Item = String>) -> Option<(Options, bool)> {
-    let (mut length, mut sessions, mut readers, mut seed, mut json) = (None, None, None, 1, false);
+    let (mut minutes, mut sessions, mut readers, mut seed, mut json) = (None, None, None, 1, false);
     while let Some(word) = words.next() {
         match word.as_str() {
             "--json" => json = true,
-            "--minutes" => length = Some(Duration::from_secs(words.next()?.parse::<u64>().ok()?.checked_mul(60)?)),
-            "--sessions" => sessions = Some(words.next()?.parse().ok()?),
-            "--readers" => readers = Some(words.next()?.parse().ok()?),
+            "--minutes" => minutes = Some(words.next()?.parse::<NonZeroU32>().ok()?.get()),
+            "--sessions" => sessions = Some(words.next()?.parse::<NonZeroUsize>().ok()?.get()),
+            "--readers" => readers = Some(words.next()?.parse::<NonZeroUsize>().ok()?.get()),
             "--seed" => seed = words.next()?.parse().ok()?,
             _ => return None,
         }
     }
-    Some((Options { length: length?, sessions: sessions?, readers: readers?, seed }, json))
+    let length = Duration::from_secs(u64::from(minutes?) * 60);
+    Some((Options { length, sessions: sessions?, readers: readers?, seed }, json))
 }
