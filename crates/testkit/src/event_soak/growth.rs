@@ -46,7 +46,7 @@ pub struct Growth {
 pub struct Growths {
     /// Whether the run was long enough for these to be judged.
     pub judged: bool,
-    /// Looks at the process.
+    /// Looks at the process after the warm-up.
     pub samples: usize,
     /// Resident memory in MB of a million bytes, while turns are taken. The bound grows with the events.
     pub memory_mb: Growth,
@@ -58,21 +58,22 @@ pub struct Growths {
     pub bytes_per_event: f64,
     /// Resident memory in MB while readers read on and nothing is appended.
     pub memory_reading_mb: Growth,
-    /// Open descriptors, over both spans.
+    /// Open descriptors while turns are taken.
     pub descriptors: Growth,
-    /// Threads, over both spans.
+    /// Threads while turns are taken.
     pub threads: Growth,
 }
 
 impl Growths {
     /// Judges the looks of a run. `connections` is how many connections its clients have at once at most: so many descriptors, and
-    /// threads that serve them, come and go by themselves.
+    /// threads that serve them, come and go by themselves. Both are compared while turns are taken only, since later no session rests,
+    /// and each that does not holds a stream.
     pub(super) fn of(samples: &[Sample], pace: &Pace, connections: usize) -> Self {
         let span = |from: f64, until: f64| -> Vec<Sample> {
             samples.iter().filter(|sample| (from..until).contains(&sample.at_s)).copied().collect()
         };
         let (warm, quiet) = (pace.warm_up.as_secs_f64(), pace.turns_until.as_secs_f64());
-        let (turns, reading, both) = (span(warm, quiet), span(quiet, f64::MAX), span(warm, f64::MAX));
+        let (turns, reading) = (span(warm, quiet), span(quiet, f64::MAX));
         let events = growth(&turns, |sample| sample.events, f64::MAX);
         let events = events.last_quarter - events.first_quarter;
         let by_events = events * BOUND_BYTES_PER_EVENT / 1e6 + BOUND_READING_MB;
@@ -80,14 +81,14 @@ impl Growths {
         let connections = connections as f64;
         Self {
             judged: pace.judges_growth,
-            samples: both.len(),
+            samples: turns.len() + reading.len(),
             events,
             bytes_per_event: (memory_mb.last_quarter - memory_mb.first_quarter) * 1e6 / events,
             memory_mb,
             anonymous_mb: growth(&turns, |sample| sample.anonymous_mb, by_events),
             memory_reading_mb: growth(&reading, |sample| sample.resident_mb, BOUND_READING_MB),
-            descriptors: growth(&both, |sample| sample.descriptors, connections),
-            threads: growth(&both, |sample| sample.threads, connections),
+            descriptors: growth(&turns, |sample| sample.descriptors, connections),
+            threads: growth(&turns, |sample| sample.threads, connections),
         }
     }
 
