@@ -190,7 +190,7 @@ pub struct Plan {
     /// Forget every conversation and profile at a restart.
     pub forgets: bool,
     /// Note each appended event, each action that ran and each request about a conversation in a file of the environment's directory
-    /// ([`super::journal`]; a launched server only).
+    /// ([`super::journal()`]; a launched server only).
     pub keeps_journal: bool,
     /// A new conversation begins with so many events: what was said in it before.
     /// They are not in the journal.
