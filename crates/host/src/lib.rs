@@ -8,6 +8,7 @@
 //! | [`secret`] | text that never shows itself and is wiped |
 //! | [`secure_fs`] | private files and directories, checked on the open descriptor |
 //! | [`lock`] | one holder at a time, across processes |
+//! | [`sealed`], [`memory`] | setting content aside on disk, for this process alone; giving memory back |
 //! | [`sign`] | an Ed25519 key of our own, random words |
 //! | [`hygiene`] | hardening of the calling process |
 //! | [`kernel`] | what the running kernel offers for confinement |
@@ -26,8 +27,9 @@ pub mod control;
 mod io_util;
 pub mod listener;
 pub mod lock;
-#[cfg(any(not(target_os = "linux"), test))]
+pub mod memory;
 mod nameless;
+pub mod sealed;
 pub mod secret;
 pub mod secure_fs;
 pub mod sign;

@@ -1,12 +1,15 @@
-//! A file on disk that has no name any more and can only be read, where there are no files in memory (macOS). Tried on Linux,
-//! never on a Mac.
+//! A file on disk that has no name any more and can only be read: for what is set aside, and to hand over where there are
+//! no files in memory (macOS). Tried on Linux, never on a Mac.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::fd::{AsFd, OwnedFd};
+#[cfg(any(not(target_os = "linux"), test))]
+use std::os::fd::AsFd;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
+#[cfg(any(not(target_os = "linux"), test))]
 use rustix::fs::OFlags;
 
 /// A file that holds `content`, close-on-exec, at offset 0. It is made with mode 0600 in `directory` and unlinked at once, so
@@ -27,7 +30,8 @@ pub(crate) fn make(directory: &Path, name: &str, content: &[u8]) -> io::Result<O
     Ok(reader.into())
 }
 
-/// The whole content of such a file. The offset, which all processes with it share, is neither used nor moved.
+/// The whole content of such a file that was handed over. The offset, which all processes with it share, is neither used nor moved.
+#[cfg(any(not(target_os = "linux"), test))]
 pub(crate) fn read(file: OwnedFd, max_bytes: usize) -> io::Result<Vec<u8>> {
     let flags = rustix::fs::fcntl_getfl(file.as_fd())?;
     let file = File::from(file);

@@ -7,7 +7,7 @@ use serde_json::Value;
 pub const ROOT_PARENT_ID: &str = "__root__";
 
 /// One event of the log, in append order.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LogEvent {
     /// The server's id, unique within a log.
     pub event_id: String,
@@ -18,7 +18,7 @@ pub struct LogEvent {
 }
 
 /// The kinds the decisions tell apart.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum LogEventKind {
     /// The agent proposed an action.
     Action(ActionRecord),
@@ -56,7 +56,7 @@ pub enum LogEventKind {
 }
 
 /// A proposed action.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ActionRecord {
     /// Name of the tool.
     pub tool: String,
@@ -73,7 +73,7 @@ pub struct ActionRecord {
 }
 
 /// Actions without effect outside the conversation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ExemptKind {
     /// Ends the turn with a message.
     Finish,
@@ -181,6 +181,39 @@ impl LogEvent {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing;
+
+    /// What is set aside and taken up again is what a person approves: it must not change on the way.
+    #[test]
+    fn an_event_is_written_down_and_read_back_as_it_was() {
+        let action =
+            serde_json::json!({"z": [0.1, 1e300, -0.0, 5e-324, u64::MAX, i64::MIN], "a": {"ü\u{0}": null}, "m": 1.0});
+        let odd = ActionRecord { action: Some(action), claimed_risk: None, ..testing::record("c") };
+        let kinds = [
+            LogEventKind::Action(odd),
+            testing::action("c1"),
+            testing::malformed("c2"),
+            testing::exempt("c3", ExemptKind::Finish),
+            testing::exempt("c4", ExemptKind::Think),
+            testing::observation("a"),
+            testing::reject("a"),
+            testing::error("c1"),
+            testing::user("hi\u{202e}"),
+            LogEventKind::AgentMessage { text: String::new() },
+            LogEventKind::StateUpdate,
+            LogEventKind::Other,
+        ];
+        let statuses = ExecutionStatus::ALL.map(LogEventKind::Status);
+        for kind in kinds.into_iter().chain(statuses) {
+            for parent_id in [None, Some(ROOT_PARENT_ID.to_owned())] {
+                let event = LogEvent { event_id: "e".to_owned(), parent_id, kind: kind.clone() };
+                let written = serde_json::to_string(&event).unwrap();
+                let read: LogEvent = serde_json::from_str(&written).unwrap();
+                assert_eq!(read, event);
+                assert_eq!(serde_json::to_string(&read).unwrap(), written, "the order of names too");
+            }
+        }
+    }
 
     #[test]
     fn statuses_parse_and_unknown_words_are_not_terminal() {

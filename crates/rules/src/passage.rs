@@ -1,4 +1,5 @@
-//! The points that an operation passes on its way: before and after each durable write and each call to a server.
+//! The points that an operation passes on its way: before and after each durable write and each call to a server, and where
+//! it takes up what was set aside.
 //!
 //! A daemon under test is watched there, to be killed or cut off at a named point. The shipped daemon is watched by nobody:
 //! then passing a point is one comparison.
@@ -24,6 +25,8 @@ pub enum Kind {
     Journal,
     /// A call to a server, or a frame of its stream.
     Call,
+    /// Taking up what was set aside to save memory.
+    Aside,
 }
 
 /// One point: shown as `after:ledger.insert_receipt` or `before:call.send_message`.
@@ -47,6 +50,7 @@ impl fmt::Display for Point {
             Kind::Ledger => "ledger",
             Kind::Journal => "journal",
             Kind::Call => "call",
+            Kind::Aside => "aside",
         };
         write!(formatter, "{side}:{kind}.{}", self.name)
     }
@@ -58,7 +62,7 @@ impl fmt::Display for Point {
 pub enum Passage {
     /// As if nobody watched.
     GoOn,
-    /// The connection of this call is lost. A write has none, and goes on.
+    /// The connection of this call is lost, or what was set aside. A write has nothing to lose, and goes on.
     Cut,
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::branch::{Branch, LogIndex, is_lone_exempt};
@@ -15,7 +16,7 @@ const BLOCK_VERSION: u32 = 1;
 /// Observations of a finish or think that was found to have been pending alone. What stands before an event never changes,
 /// so each is looked at once, and from each only back to the one before it, where nothing was pending any more: to look
 /// at the whole branch each time would take the square of the log's length.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct KnownExempt(HashSet<String>);
 
 /// Observations after the baseline that no sent accept explains, in log order.

@@ -16,7 +16,8 @@ use crate::operations::{Ask, read_provider};
 use crate::records::{self, OpenReceipt};
 use crate::request;
 use crate::server::{CANARY_EXPIRY_MS, VerifiedServer};
-use crate::session::{OpenDecision, Session};
+use crate::session::Session;
+use crate::state::OpenDecision;
 use crate::supervisor::{Claim, Supervisor};
 use crate::view::{ActionRequest, Caller, ReceiptView};
 
@@ -87,7 +88,7 @@ impl Supervisor {
 
     fn open_decision(&self, client_action_id: &str) -> Option<OpenDecision> {
         let of = |session: &Arc<Session>| {
-            let state = session.state();
+            let state = session.current();
             state.open_decisions.iter().find(|open| open.client_action_id == client_action_id).cloned()
         };
         self.shared().sessions().iter().find_map(of)
@@ -247,7 +248,7 @@ impl Supervisor {
             session
                 .state()
                 .queue
-                .push_back(crate::session::QueuedPrompt { client_action_id: record.client_action_id.clone(), text });
+                .push_back(crate::state::QueuedPrompt { client_action_id: record.client_action_id.clone(), text });
             return Ok(());
         }
         let reason = Refusal::new(RefusalCode::SessionClosed, "the session of this prompt is closed");

@@ -73,17 +73,17 @@ impl Session {
             // A conversation that is taken up is trusted up to its end as it is now, off the active branch too.
             let taken_up = state.record.origin == SessionOrigin::Attached && state.record.baseline_event_id.is_none();
             if taken_up {
-                state.record.baseline_event_id = state.mirror.last_event_id().map(str::to_owned);
+                state.record.baseline_event_id = state.log.mirror.last_event_id().map(str::to_owned);
             }
-            if state.baseline.is_empty() {
+            if state.log.baseline.is_empty() {
                 let upto = state
                     .record
                     .baseline_event_id
                     .as_deref()
-                    .and_then(|event_id| state.mirror.position(event_id))
+                    .and_then(|event_id| state.log.mirror.position(event_id))
                     .map_or(0, |position| position + 1);
-                let known = state.mirror.events().iter().take(upto).map(|event| event.event_id.clone()).collect();
-                state.baseline = known;
+                let known = state.log.mirror.events().iter().take(upto).map(|event| event.event_id.clone()).collect();
+                state.log.baseline = known;
             }
             if taken_up {
                 state.record.changed_at_ms = crate::clock::now_ms();

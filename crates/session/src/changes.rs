@@ -13,7 +13,8 @@ use store::AcceptState;
 use crate::clock;
 use crate::records::OpenReceipt;
 use crate::server::VerifiedServer;
-use crate::session::{OpenDecision, Returning, Session};
+use crate::session::Session;
+use crate::state::{OpenDecision, Returning};
 
 impl Session {
     /// Draws the consequences of what was read.
@@ -165,10 +166,10 @@ impl Session {
     pub(crate) async fn note_server_gone(&self, server: &Arc<VerifiedServer>) {
         let report = server.exit_report();
         {
-            let mut state = self.state();
-            if !state.server.as_ref().is_some_and(|current| Arc::ptr_eq(current, server)) {
+            if !self.current().server.as_ref().is_some_and(|current| Arc::ptr_eq(current, server)) {
                 return;
             }
+            let mut state = self.state();
             state.server = None;
             state.info = None;
             state.quiet.note_restart();

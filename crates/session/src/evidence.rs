@@ -12,7 +12,8 @@ use store::ReceiptRecord;
 
 use crate::records::{OpenReceipt, evidence_sought};
 use crate::server::VerifiedServer;
-use crate::session::{OpenDecision, Session};
+use crate::session::Session;
+use crate::state::OpenDecision;
 use crate::upstream;
 
 impl Session {
@@ -64,7 +65,7 @@ impl Session {
         }
         let _one_at_a_time = self.consequences.lock().await;
         self.withdraw_not_sent().await?;
-        let decisions = self.state().open_decisions.clone();
+        let decisions = self.current().open_decisions.clone();
         for decision in decisions {
             let answers = self.answers(&decision.event_ids).unwrap_or_else(|_| vec![None; decision.event_ids.len()]);
             self.close_decision(&decision, &answers, accept_evidence(&answers)).await?;
@@ -98,7 +99,7 @@ impl Session {
             let state = self.state();
             let info = state.info.as_ref();
             let seen = Seen {
-                events: state.mirror.events(),
+                events: state.log.mirror.events(),
                 branch: &state.branch()?,
                 title: info.and_then(|info| info.title.as_deref()),
                 model: info.and_then(|info| info.model()),

@@ -22,6 +22,8 @@ const MAX_AHEAD: usize = 2048;
 const ROWS_PAGE: usize = 10_000;
 /// Most events that are held back until the log's end is read, when the orders differ.
 const MAX_HELD_BACK: usize = 1000;
+/// Room for so many rows is kept when none stands behind the confirmed ones.
+const KEPT_ROWS: usize = 16;
 /// Most events of our own that wait to be journaled.
 const MAX_OWED: usize = 256;
 
@@ -83,6 +85,10 @@ impl Tail {
 
     fn confirm(&mut self, rows: usize) {
         self.rows.drain(..rows);
+        if self.rows.is_empty() {
+            // After a whole log was read it is large, and will not be again.
+            self.rows.shrink_to(KEPT_ROWS);
+        }
         self.confirmed_seq += rows as u64;
     }
 }
@@ -116,7 +122,7 @@ impl Session {
     /// `store_failed`; it is owed then.
     pub(crate) async fn take_own(&self, event: NewEvent) -> Result<(), Refusal> {
         {
-            let mut state = self.state();
+            let mut state = self.current();
             if state.owed.len() >= MAX_OWED {
                 tracing::error!(session = self.id().as_str(), "an event of gatepost's own is lost: too many are owed");
                 state.owed.pop_front();
@@ -132,13 +138,13 @@ impl Session {
     /// `store_failed`; it is owed still.
     pub(crate) async fn journal_owed(&self) -> Result<(), Refusal> {
         let mut tail = self.intake.lock().await;
-        let owed: Vec<NewEvent> = self.state().owed.iter().cloned().collect();
+        let owed: Vec<NewEvent> = self.current().owed.iter().cloned().collect();
         if owed.is_empty() {
             return Ok(());
         }
         let journaled: Vec<String> = owed.iter().map(|event| event.event_id.clone()).collect();
         let written = self.append(&mut tail, owed).await?;
-        self.state().owed.retain(|event| !journaled.contains(&event.event_id));
+        self.current().owed.retain(|event| !journaled.contains(&event.event_id));
         for record in written {
             if tail.is_known && tail.rows.is_empty() {
                 tail.confirmed_seq += 1;
@@ -220,6 +226,9 @@ impl Session {
 
     /// Reads the rows behind the last confirmed one, when they are not known.
     async fn know(&self, tail: &mut Tail) -> Result<(), Refusal> {
+        if std::mem::take(&mut self.current().tail_lost) {
+            *tail = Tail::new();
+        }
         if tail.is_known {
             return Ok(());
         }

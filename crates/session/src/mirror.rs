@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use agent_contract::WireEvent;
 use rules::log::LogEvent;
+use serde::{Deserialize, Serialize};
 
 /// Most events of one session that are kept in memory; a longer log is refused, not cut.
 pub(crate) const MAX_EVENTS: usize = 200_000;
@@ -17,11 +18,27 @@ pub(crate) enum MirrorError {
 }
 
 /// The log, and the time of each of its events as the server gave it.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(from = "Written")]
 pub(crate) struct Mirror {
     events: Vec<LogEvent>,
     times: Vec<String>,
+    #[serde(skip)]
     index: HashMap<String, usize>,
+}
+
+/// [`Mirror`] as it is written down.
+#[derive(Deserialize)]
+struct Written {
+    events: Vec<LogEvent>,
+    times: Vec<String>,
+}
+
+impl From<Written> for Mirror {
+    fn from(Written { events, times }: Written) -> Self {
+        let index = events.iter().enumerate().map(|(at, event)| (event.event_id.clone(), at)).collect();
+        Self { events, times, index }
+    }
 }
 
 impl Mirror {
@@ -85,6 +102,16 @@ mod tests {
 
     fn ids(events: &[WireEvent]) -> Vec<&str> {
         events.iter().map(|event| event.log.event_id.as_str()).collect()
+    }
+
+    #[test]
+    fn what_is_written_down_is_read_back_as_it_was() {
+        let mut mirror = Mirror::default();
+        mirror.merge(vec![event("a"), event("b")]).unwrap();
+        let mut read: Mirror = serde_json::from_slice(&serde_json::to_vec(&mirror).unwrap()).unwrap();
+        assert_eq!(read.events(), mirror.events());
+        assert_eq!((read.position("b"), read.time_of("b")), (Some(1), Some("at-b")));
+        assert_eq!(ids(&read.merge(vec![event("b"), event("c")]).unwrap()), ["c"]);
     }
 
     #[test]

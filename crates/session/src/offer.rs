@@ -8,10 +8,13 @@ use rules::operation::OperationId;
 use rules::refusal::{Refusal, RefusalCode};
 use rules::standing::{self, Guarded, ServerStanding};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use crate::clock;
+use crate::log::WithoutLog;
 use crate::named_files::{hash_named, left_processes};
-use crate::session::{MAX_QUEUED_PROMPTS, Session, State};
+use crate::session::Session;
+use crate::state::{Current, MAX_QUEUED_PROMPTS, State};
 use crate::stream::link_word;
 use crate::view::{
     AdvertisedOperation, Approval, BlockChoice, NamedFile, PendingAction, RewindChoice, SessionSnapshot, SessionSummary,
@@ -34,61 +37,30 @@ impl State {
     /// # Errors
     /// `branch_unreadable`.
     pub(crate) fn branch(&self) -> Result<Branch<'_>, Refusal> {
-        active_branch(self.mirror.events(), self.leaf.as_deref()).map_err(Refusal::from)
-    }
-
-    /// Whether it is on a server that is up, and was read there.
-    fn on_server(&self) -> bool {
-        self.info.is_some() && self.server.as_ref().is_some_and(|server| !server.is_gone())
-    }
-
-    /// Every canary that a step of this session needs.
-    pub(crate) fn all_canaries(&self) -> Vec<CanaryResult> {
-        let mut results = self.server.as_ref().map(|server| server.canaries().results).unwrap_or_default();
-        results.extend(self.canaries.iter().cloned());
-        results
-    }
-
-    /// Why the session takes no step, if it takes none.
-    pub(crate) fn block(&self) -> Option<Refusal> {
-        if let Some(tripped) = &self.tripped {
-            return Some(tripped.refusal.clone());
-        }
-        if self.info.is_none() || self.server.is_none() {
-            return self.unreachable.clone();
-        }
-        all_passed(&self.all_canaries()).err()
-    }
-
-    /// Whether these actions were accepted and are running, as far as is known.
-    fn is_running(&self, event_ids: &[String]) -> bool {
-        self.open_decisions.iter().any(|decision| event_ids.iter().any(|id| decision.event_ids.contains(id)))
+        active_branch(self.log.mirror.events(), self.leaf.as_deref()).map_err(Refusal::from)
     }
 
     /// The batch that waits now, entered into the book.
     pub(crate) fn waiting(&mut self, session_id: &str) -> Option<Waiting> {
-        let server_start_id = self.server.as_ref()?.start_id().to_owned();
-        let info = self.info.as_ref()?;
+        let Self { log, current } = self;
+        let server_start_id = current.server.as_ref()?.start_id().to_owned();
+        let info = current.info.as_ref()?;
         let binding = Binding {
             session_id,
             server_start_id: &server_start_id,
-            workdir: &self.record.workspace,
+            workdir: &current.record.workspace,
             policy: &info.policy_kind,
         };
         // Not `self.branch()`: the book is borrowed at the same time.
-        let branch = active_branch(self.mirror.events(), self.leaf.as_deref()).ok()?;
+        let branch = active_branch(log.mirror.events(), current.leaf.as_deref()).ok()?;
         let basis = ApprovalBasis::of(binding, &branch)?;
         let event_ids = basis.event_ids();
-        if self.is_running(&event_ids) {
+        if current.is_running(&event_ids) {
             return None;
         }
         let now_ms = u64::try_from(clock::steady_ms()).unwrap_or(0);
-        let offer = self.book.offer(&basis, now_ms);
+        let offer = current.book.offer(&basis, now_ms);
         Some(Waiting { approval_id: offer.approval_id, event_ids, expires_at_ms: offer.expires_at_ms })
-    }
-
-    fn pending_actions(&mut self, session_id: &str) -> usize {
-        self.waiting(session_id).map_or(0, |waiting| waiting.event_ids.len())
     }
 
     fn advertised(&self, waiting: Option<&Waiting>) -> Vec<OperationId> {
@@ -140,10 +112,49 @@ impl State {
             "server": self.server.as_ref().map(|server| server.start_id()),
         })
         .to_string();
+        let basis: [u8; 32] = Sha256::digest(basis).into();
         if basis != self.generation_basis {
             self.generation_basis = basis;
             self.generation = self.generations.next();
         }
+    }
+}
+
+impl Current {
+    /// Whether it is on a server that is up, and was read there.
+    fn on_server(&self) -> bool {
+        self.info.is_some() && self.server.as_ref().is_some_and(|server| !server.is_gone())
+    }
+
+    /// Every canary that a step of this session needs.
+    pub(crate) fn all_canaries(&self) -> Vec<CanaryResult> {
+        let mut results = self.server.as_ref().map(|server| server.canaries().results).unwrap_or_default();
+        results.extend(self.canaries.iter().cloned());
+        results
+    }
+
+    /// Why the session takes no step, if it takes none.
+    pub(crate) fn block(&self) -> Option<Refusal> {
+        if let Some(tripped) = &self.tripped {
+            return Some(tripped.refusal.clone());
+        }
+        if self.info.is_none() || self.server.is_none() {
+            return self.unreachable.clone();
+        }
+        all_passed(&self.all_canaries()).err()
+    }
+
+    /// Whether these actions were accepted and are running, as far as is known.
+    fn is_running(&self, event_ids: &[String]) -> bool {
+        self.open_decisions.iter().any(|decision| event_ids.iter().any(|id| decision.event_ids.contains(id)))
+    }
+}
+
+impl WithoutLog<'_> {
+    /// None while the log is set aside: a session in which something waits does not rest.
+    fn pending_actions(&mut self, session_id: &str) -> usize {
+        let waiting = self.with_log().and_then(|state| state.waiting(session_id));
+        waiting.map_or(0, |waiting| waiting.event_ids.len())
     }
 }
 
@@ -162,12 +173,12 @@ pub(crate) fn can_resume(status: ExecutionStatus) -> bool {
 impl Session {
     /// How many actions wait for a decision.
     pub(crate) fn pending_actions(&self) -> usize {
-        self.state().pending_actions(self.id().as_str())
+        self.current().pending_actions(self.id().as_str())
     }
 
     /// The list's line; `server` is where the workspace's server stands.
     pub(crate) fn summary(&self, server: ServerStanding) -> SessionSummary {
-        let mut state = self.state();
+        let mut state = self.current();
         let pending_actions = state.pending_actions(self.id().as_str());
         let block = state.block();
         let on_server = state.on_server();
@@ -202,7 +213,7 @@ impl Session {
                 .into_iter()
                 .map(|choice| RewindChoice {
                     turn: choice.turn,
-                    at: state.mirror.time_of(&choice.event_id).unwrap_or_default().to_owned(),
+                    at: state.log.mirror.time_of(&choice.event_id).unwrap_or_default().to_owned(),
                     event_id: choice.event_id,
                     text: choice.text,
                 })

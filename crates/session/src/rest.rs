@@ -2,12 +2,14 @@
 //!
 //! Resting changes when something is noticed, and nothing that is decided: each decision reads the log for itself. What a
 //! server does by itself meanwhile is noticed by a read every `[events] rest_read_s`, or at once where the latch reports it.
+//! Nor is their log held in memory: it is set aside on disk, and taken up by whatever needs it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use agent_contract::WireEvent;
 use rules::refusal::Refusal;
 use tokio::sync::Notify;
 
@@ -15,6 +17,9 @@ use crate::frames::Link;
 use crate::server::VerifiedServer;
 use crate::session::Session;
 use crate::shared::Shared;
+
+/// A log of so many bytes leaves memory behind that is worth giving back.
+const WORTH_GIVING_BACK_BYTES: usize = 256 * 1024;
 
 /// Who looks at a session, and when somebody did last.
 pub(crate) struct Watchers {
@@ -82,12 +87,51 @@ impl Session {
     /// # Errors
     /// As [`Self::pull`].
     pub(crate) async fn read_at_rest(self: &Arc<Self>, server: &Arc<VerifiedServer>) -> Result<(), Refusal> {
-        let events = self.state().mirror.events().len();
+        if self.current().is_aside() && self.has_nothing_new(server).await? {
+            return Ok(());
+        }
+        let before = self.current().last_event_id().map(str::to_owned);
         let read = self.pull(server).await;
-        if self.state().mirror.events().len() != events || !self.may_rest() {
+        if self.current().last_event_id() != before.as_deref() || !self.may_rest() {
             self.note_look();
+        } else if read.is_ok() {
+            self.set_log_aside().await;
         }
         read
+    }
+
+    /// Whether the log still ends where it did, by one request.
+    async fn has_nothing_new(&self, server: &VerifiedServer) -> Result<bool, Refusal> {
+        let last = self.current().last_event_id().map(str::to_owned);
+        let page = server
+            .client()
+            .events_page(self.id(), last.as_deref())
+            .await
+            .map_err(|error| crate::upstream::refusal(&error))?;
+        let is_last = |event: &WireEvent| Some(event.log.event_id.as_str()) == last.as_deref();
+        Ok(page.next.is_none() && page.events.iter().all(is_last))
+    }
+
+    /// Sets the log aside, unless somebody looked meanwhile. What hinders it costs memory and nothing else.
+    async fn set_log_aside(self: &Arc<Self>) {
+        let session = Arc::clone(self);
+        let done = tokio::task::spawn_blocking(move || {
+            let (shared, id) = (session.shared(), session.id().as_str());
+            let mut state = session.state();
+            if session.frames().link() != Link::Resting || state.tripped.is_some() || state.waiting(id).is_some() {
+                return Ok(0);
+            }
+            let bytes = state.set_aside(shared, id)?;
+            if bytes >= WORTH_GIVING_BACK_BYTES {
+                host::memory::give_back();
+            }
+            Ok::<_, std::io::Error>(bytes)
+        })
+        .await;
+        match done.map_err(std::io::Error::other).flatten() {
+            Ok(bytes) => tracing::debug!(session = self.id().as_str(), bytes, "the log is set aside"),
+            Err(why) => tracing::debug!(session = self.id().as_str(), %why, "the log could not be set aside"),
+        }
     }
 
     /// Somebody looks, or is about to do something: a session that rests is followed again.
@@ -117,9 +161,11 @@ impl Session {
         if self.watchers().unwatched() < self.rests_after() || self.is_busy() || self.frames().is_ahead() {
             return false;
         }
-        let mut state = self.state();
+        let mut state = self.current();
         let owes = !state.owed.is_empty() || state.has_unjournaled();
-        !owes && state.tripped.is_none() && state.waiting(self.id().as_str()).is_none()
+        // Where the log is set aside nothing waited, and nothing came since.
+        let waits = state.with_log().is_some_and(|state| state.waiting(self.id().as_str()).is_some());
+        !owes && state.tripped.is_none() && !waits
     }
 
     /// Rests from here on, unless somebody looked meanwhile.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use agent_contract::Contract;
+use host::sealed::SealingKey;
 use host::sign::SigningKey;
 use host::{Secret, Spawner};
 use process::launch::WrapperProgram;
@@ -95,6 +96,8 @@ pub(crate) struct Shared {
     pub(crate) tokens: Tokens,
     pub(crate) model_key: Option<Arc<Secret>>,
     pub(crate) signing_key: Arc<SigningKey>,
+    /// Encrypts the logs of sessions at rest.
+    pub(crate) sealing_key: SealingKey,
     pub(crate) path: std::ffi::OsString,
     pub(crate) wrapper: Option<WrapperProgram>,
     pub(crate) guard: Option<PathBuf>,
@@ -168,8 +171,10 @@ impl Shared {
         *self.reviewed_content.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(digests);
     }
 
-    pub(crate) fn new(from: Dependencies, records: OpenRecords) -> Self {
-        Self {
+    /// # Errors
+    /// When the kernel gives no randomness.
+    pub(crate) fn new(from: Dependencies, records: OpenRecords) -> std::io::Result<Self> {
+        Ok(Self {
             records: Records::new(
                 records.ledger,
                 records.journal,
@@ -187,6 +192,7 @@ impl Shared {
             tokens: Tokens::default(),
             model_key: from.model_key,
             signing_key: from.signing_key,
+            sealing_key: SealingKey::new()?,
             path: from.path,
             wrapper: from.wrapper,
             guard: from.guard,
@@ -199,7 +205,7 @@ impl Shared {
             sessions: Mutex::new(BTreeMap::new()),
             owed_of_closed: OwedOfClosed::default(),
             operation_locks: Mutex::new(BTreeMap::new()),
-        }
+        })
     }
 
     /// Knows every live secret; `session_key` is that of the server at hand.

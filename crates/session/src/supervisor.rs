@@ -11,8 +11,9 @@ use rules::refusal::{Refusal, RefusalCode};
 use rules::role::{Role, Roles, authorize};
 
 use crate::servers::Servers;
-use crate::session::{Returning, Session};
+use crate::session::Session;
 use crate::shared::{Dependencies, OpenRecords, Shared};
+use crate::state::Returning;
 use crate::view::{Approval, Attestation, Caller, ReceiptView, SessionSnapshot, SessionSummary};
 use crate::{records, workspace};
 
@@ -53,9 +54,11 @@ impl Supervisor {
     /// sessions with something that waits to be done are started in the background.
     ///
     /// # Errors
-    /// When the ledger cannot be read.
+    /// When the ledger cannot be read, or the kernel gives no randomness.
     pub async fn start(dependencies: Dependencies, records: OpenRecords) -> Result<Self, Refusal> {
-        let shared = Arc::new(Shared::new(dependencies, records));
+        let shared = Shared::new(dependencies, records)
+            .map_err(|error| Refusal::new(RefusalCode::Internal, format!("the kernel gives no randomness: {error}")))?;
+        let shared = Arc::new(shared);
         let servers = Servers::new(&shared);
         let supervisor = Self {
             inner: Arc::new(Inner {

@@ -23,6 +23,7 @@ impl Session {
     /// # Errors
     /// An upstream refusal, or `store_failed`.
     pub(crate) async fn pull(self: &Arc<Self>, server: &Arc<VerifiedServer>) -> Result<(), Refusal> {
+        self.check_taken_up()?;
         let read = {
             let _reading = self.reading.lock().await;
             self.read_log(server).await
@@ -35,6 +36,7 @@ impl Session {
     /// # Errors
     /// An upstream refusal, `branch_unreadable`, or `store_failed`. A failed canary is no error here.
     pub(crate) async fn observe(self: &Arc<Self>, server: &Arc<VerifiedServer>) -> Result<(), Refusal> {
+        self.check_taken_up()?;
         let read = {
             let _reading = self.reading.lock().await;
             match self.read_log(server).await {
@@ -43,6 +45,18 @@ impl Session {
             }
         };
         self.conclude(server, read).await
+    }
+
+    /// A log of which it is not known what stood in it before cannot be judged: [`State::lose_log`].
+    ///
+    /// [`State::lose_log`]: crate::state::State::lose_log
+    fn check_taken_up(&self) -> Result<(), Refusal> {
+        let state = self.state();
+        if state.taken_up {
+            return Ok(());
+        }
+        let lost = || Refusal::new(RefusalCode::ServerUnavailable, "the session's log is to be read anew; try again");
+        Err(state.unreachable.clone().unwrap_or_else(lost))
     }
 
     /// [`Self::observe`] right after [`Self::read_whole_log`]: one request less.
@@ -80,7 +94,7 @@ impl Session {
     /// The conversation's state, for a log that was read before it.
     async fn read_state(&self, server: &VerifiedServer) -> Result<(), Refusal> {
         let info = server.client().conversation(self.id()).await.map_err(|error| upstream::refusal(&error))?;
-        let is_known = |leaf: &String| self.state().mirror.position(leaf).is_some();
+        let is_known = |leaf: &String| self.state().log.mirror.position(leaf).is_some();
         if !info.leaf_event_id.as_ref().is_none_or(is_known) {
             // It moved between the two reads.
             self.read_log(server).await?;
@@ -116,7 +130,7 @@ impl Session {
         let mut held_back: Vec<WireEvent> = Vec::new();
         for _page in 0..MAX_PAGES {
             let last = held_back.last().map(|event| event.log.event_id.clone());
-            let after = last.or_else(|| self.state().mirror.last_event_id().map(str::to_owned));
+            let after = last.or_else(|| self.state().log.mirror.last_event_id().map(str::to_owned));
             let page = server
                 .client()
                 .events_page(self.id(), after.as_deref())
@@ -163,7 +177,7 @@ impl Session {
             return Ok(events);
         }
         let too_long = |error: MirrorError| Refusal::new(RefusalCode::UpstreamMalformed, error.to_string());
-        self.state().mirror.has_room(events.len()).map_err(too_long)?;
+        self.state().log.mirror.has_room(events.len()).map_err(too_long)?;
         match self.take_logged(&events, rest, began, server.redactor()).await {
             Ok(Taken::Journaled) => {}
             Ok(Taken::HeldBack) => return Ok(events),
@@ -181,7 +195,7 @@ impl Session {
         if let Some(usage) = usage {
             state.usage = usage;
         }
-        for event in state.mirror.merge(events).map_err(too_long)? {
+        for event in state.log.mirror.merge(events).map_err(too_long)? {
             if let LogEventKind::Status(status) = event.log.kind {
                 state.status = status;
                 state.quiet.note_status(status);

@@ -9,7 +9,8 @@ use serde_json::json;
 
 use crate::mirror::Mirror;
 use crate::server::VerifiedServer;
-use crate::session::{Session, State};
+use crate::session::Session;
+use crate::state::{Current, State};
 
 /// What the tripwire found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,16 +25,18 @@ pub(crate) struct Tripped {
     told: bool,
 }
 
-impl State {
+impl Current {
     /// Whether something was read that is to be judged before it can be journaled. Not while the session is taken up: what
     /// of its log is trusted is not known yet then.
     pub(crate) fn has_unjournaled(&self) -> bool {
         self.taken_up && !self.unjournaled.events().is_empty()
     }
+}
 
+impl State {
     /// What could not be journaled is, and stands in the mirror.
     pub(crate) fn forget_journaled(&mut self) {
-        let is_there = |event: &LogEvent| self.mirror.position(&event.event_id).is_some();
+        let is_there = |event: &LogEvent| self.log.mirror.position(&event.event_id).is_some();
         if self.unjournaled.events().iter().all(is_there) {
             self.unjournaled = Mirror::default();
         }
@@ -45,14 +48,15 @@ impl State {
     /// read and not judged is overlooked.
     pub(crate) fn judge(&mut self, session_id: &str) {
         let ids = |found: Vec<&LogEvent>| found.into_iter().map(|event| event.event_id.clone()).collect();
-        let known = &mut self.known_exempt;
-        let observation_ids: Vec<String> = if self.unjournaled.events().is_empty() {
-            ids(unexplained(self.mirror.events(), &self.baseline, &self.sent, known))
+        let Self { log, current } = self;
+        let known = &mut log.known_exempt;
+        let observation_ids: Vec<String> = if current.unjournaled.events().is_empty() {
+            ids(unexplained(log.mirror.events(), &log.baseline, &current.sent, known))
         } else {
             let behind =
-                self.unjournaled.events().iter().filter(|event| self.mirror.position(&event.event_id).is_none());
-            let events: Vec<LogEvent> = self.mirror.events().iter().chain(behind).cloned().collect();
-            ids(unexplained(&events, &self.baseline, &self.sent, known))
+                current.unjournaled.events().iter().filter(|event| log.mirror.position(&event.event_id).is_none());
+            let events: Vec<LogEvent> = log.mirror.events().iter().chain(behind).cloned().collect();
+            ids(unexplained(&events, &log.baseline, &current.sent, known))
         };
         let Some(first) = observation_ids.first() else {
             self.tripped = None;

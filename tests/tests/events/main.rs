@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "the helpers of a test file end the test as the tests do")]
 
+mod aside;
 mod bench;
 mod breaks;
 mod faults;

@@ -1,16 +1,18 @@
 //! A quiet session that nobody looks at holds no stream, and misses nothing when somebody looks again.
 
+use super::aside::{set_aside, wait_aside};
 use super::stage::{Reader, wait_stream};
 use gatepost_tests::{Faked, LIMIT, Marker, Scene, Session, wait_until};
+use serde_json::json;
 use std::time::Duration;
 use testkit::fake_server::Plan;
 
 /// How long nobody looks at a session of this scene before it rests, and longer than that.
 const SOON_S: u64 = 2;
-const LONG: Duration = Duration::from_secs(SOON_S + 3);
+pub(crate) const LONG: Duration = Duration::from_secs(SOON_S + 3);
 
 /// Sessions rest soon, and are read so often then.
-fn tables(rest_read_s: u64) -> String {
+pub(crate) fn tables(rest_read_s: u64) -> String {
     format!("[events]\nrest_after_s = {SOON_S}\nrest_read_s = {rest_read_s}\n[log]\nlevel = \"debug\"\n")
 }
 
@@ -106,7 +108,7 @@ fn begin_by_itself(plan: Plan, rest_read_s: u64) -> BegunByItself {
     });
     let session = scene.session();
     session.turn("say: before the rest");
-    wait_rest(&scene);
+    wait_aside(&scene, 1);
     let marker = scene.marker("by-itself");
     let opened = streams(&faked);
     faked.follow(Plan { begins_by_itself: Some(marker.directive()), ..plan });
@@ -116,11 +118,21 @@ fn begin_by_itself(plan: Plan, rest_read_s: u64) -> BegunByItself {
 #[test]
 fn what_runs_unasked_in_a_session_at_rest_is_noticed_and_interrupted() {
     let plan = Plan { has_no_latch: true, asks_nothing: true, ..Plan::default() };
-    let begun = begin_by_itself(plan, 1);
+    let begun = begin_by_itself(plan.clone(), 1);
     wait_until("the interrupt", LIMIT, || (begun.faked.asked_for("interrupt") > 0).then_some(()));
     begun.marker.assert_runs(1);
-    let blocked = begun.scene.take_up(&begun.session_id).snapshot().blocked_reason;
-    assert_eq!(blocked.unwrap().code, "unreviewed_action");
+    let session = begun.scene.take_up(&begun.session_id);
+    let snapshot = session.snapshot();
+    assert_eq!(snapshot.blocked_reason.unwrap().code, "unreviewed_action");
+
+    // What its owner acknowledged stays acknowledged over a rest.
+    begun.faked.follow(plan);
+    let input = json!({"block_id": snapshot.choices.acknowledge[0].block_id});
+    session.applied("session.block.acknowledge", &input);
+    session.wait_quiet();
+    wait_aside(&begun.scene, set_aside(&begun.scene) + 1);
+    session.turn("say: after another rest");
+    assert_eq!(session.snapshot().blocked_reason, None);
     begun.scene.finish();
 }
 

@@ -26,10 +26,10 @@ impl Session {
             state.judge(self.id().as_str());
             check_acknowledge(block_id, state.tripped.as_ref().map(|tripped| tripped.block_id.as_str()))?;
             let mut record = state.record.clone();
-            record.baseline_event_id = state.mirror.last_event_id().map(str::to_owned);
+            record.baseline_event_id = state.log.mirror.last_event_id().map(str::to_owned);
             record.changed_by.clone_from(&ask.caller.name);
             record.changed_at_ms = clock::now_ms();
-            let baseline = state.mirror.events().iter().map(|event| event.event_id.clone()).collect();
+            let baseline = state.log.mirror.events().iter().map(|event| event.event_id.clone()).collect();
             (record, baseline)
         };
         let open = ask.record(Some(self.id().as_str()), ReceiptState::InFlight);
@@ -41,7 +41,7 @@ impl Session {
         {
             let mut state = self.state();
             state.record = record;
-            state.baseline = baseline;
+            state.log.baseline = baseline;
             state.judge(self.id().as_str());
         }
         self.close_again_if_closed(&ask.caller.name).await?;

@@ -14,7 +14,8 @@ use super::step::Step;
 use crate::clock;
 use crate::records::OpenReceipt;
 use crate::server::VerifiedServer;
-use crate::session::{OpenDecision, Session};
+use crate::session::Session;
+use crate::state::OpenDecision;
 use crate::upstream::{self, Failure};
 
 /// How long a rejection may take to show in the log.

@@ -97,7 +97,7 @@ impl Session {
     ) -> Result<Arc<Self>, Refusal> {
         let copied: BTreeSet<String> = {
             let state = self.state();
-            let branch = active_branch(state.mirror.events(), Some(from_event_id)).map_err(Refusal::from)?;
+            let branch = active_branch(state.log.mirror.events(), Some(from_event_id)).map_err(Refusal::from)?;
             branch.events().iter().map(|event| event.event_id.clone()).collect()
         };
         let now_ms = clock::now_ms();
@@ -116,7 +116,7 @@ impl Session {
         let stored = record.clone();
         self.shared().records.write("put_session", move |ledger| ledger.put_session(stored)).await?;
         let fork = Session::new(self.shared(), fork_id, record, BTreeSet::new());
-        fork.state().baseline = copied;
+        fork.state().log.baseline = copied;
         Ok(self.shared().enter(fork))
     }
 }

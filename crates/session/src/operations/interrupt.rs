@@ -11,7 +11,8 @@ use store::ReceiptState;
 use super::Ask;
 use crate::records::OpenReceipt;
 use crate::server::VerifiedServer;
-use crate::session::{QueuedPrompt, Session};
+use crate::session::Session;
+use crate::state::QueuedPrompt;
 
 impl Session {
     pub(crate) async fn interrupt(self: &Arc<Self>, server: &Arc<VerifiedServer>, ask: &Ask) -> Result<(), Refusal> {

@@ -15,7 +15,8 @@ use super::Ask;
 use super::step::Step;
 use crate::records::OpenReceipt;
 use crate::server::VerifiedServer;
-use crate::session::{MAX_QUEUED_PROMPTS, QueuedPrompt, Session};
+use crate::session::Session;
+use crate::state::{MAX_QUEUED_PROMPTS, QueuedPrompt};
 use crate::upstream::{self, Failure};
 
 /// How long the rejection that a prompt asked for may take to show in the log.
@@ -128,7 +129,7 @@ impl Session {
         text: &str,
         interrupts: u64,
     ) -> Result<(), Refusal> {
-        let evidence = Evidence::of_message(self.state().mirror.last_event_id(), text);
+        let evidence = Evidence::of_message(self.state().log.mirror.last_event_id(), text);
         receipt.step_intent("send_message", &evidence).await?;
         if let Err(refusal) = self.check_not_stopped(interrupts) {
             return receipt.close_not_sent(&refusal).await;

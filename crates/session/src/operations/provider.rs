@@ -56,7 +56,7 @@ fn usage(shared: &Shared, server: &Arc<VerifiedServer>) -> Value {
         .sessions()
         .into_iter()
         .filter(|session| session.workspace() == server.workspace())
-        .map(|session| (session.id().as_str().to_owned(), session.state().usage.clone()))
+        .map(|session| (session.id().as_str().to_owned(), session.current().usage.clone()))
         .collect();
     json!({"sessions": sessions})
 }

@@ -76,7 +76,7 @@ impl Session {
             return Err(Refusal::new(RefusalCode::NotAdvertised, "the turn has ended; send a prompt to begin another"));
         }
         let mut receipt = self.open(ask).await?;
-        let after_event_id = self.state().mirror.last_event_id().map(str::to_owned);
+        let after_event_id = self.state().log.mirror.last_event_id().map(str::to_owned);
         receipt.step_intent("run", &Evidence::Run { after_event_id }).await?;
         if let Err(refusal) = self.check_not_stopped(interrupts) {
             return receipt.close_not_sent(&refusal).await;

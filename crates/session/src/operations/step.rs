@@ -14,7 +14,8 @@ use store::StepState;
 use crate::clock;
 use crate::records::OpenReceipt;
 use crate::server::VerifiedServer;
-use crate::session::{Session, State};
+use crate::session::Session;
+use crate::state::State;
 use crate::upstream::{self, Failure};
 
 /// How long the server may take to wind the last run down once its status is terminal.

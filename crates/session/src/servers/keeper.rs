@@ -11,7 +11,8 @@ use serde_json::json;
 
 use super::{RESTART, Servers, jitter_permille};
 use crate::act::fit_for_sessions;
-use crate::session::{Returning, Session};
+use crate::session::Session;
+use crate::state::Returning;
 
 /// When nothing else wakes the keeper.
 const LOOK: Duration = Duration::from_secs(60);
@@ -84,7 +85,7 @@ impl Servers {
     /// A server was started: whatever could not be put on the one before is tried at once.
     pub(super) fn try_sessions_now(&self, workspace: &Path) {
         for session in self.shared.sessions().iter().filter(|session| session.workspace() == workspace) {
-            if let Some(returning) = &mut session.state().returning {
+            if let Some(returning) = &mut session.current().returning {
                 returning.not_before_ms = 0;
             }
         }

@@ -1,0 +1,113 @@
+//! The log of a session at rest is not held in memory, and whoever looks finds everything as it was.
+
+use super::rest::{LONG, tables};
+use api_types::{Event, EventKind, SessionList, SessionSnapshot};
+use gatepost_tests::{Faked, LIMIT, Scene, Session, typed, wait_until};
+use testkit::daemon::built_binary;
+use testkit::fake_server::Plan;
+
+/// How often a log was set aside.
+pub(crate) fn set_aside(scene: &Scene) -> usize {
+    scene.daemon().log().unwrap().matches("the log is set aside").count()
+}
+
+/// How often one was taken up.
+fn taken_up(scene: &Scene) -> usize {
+    scene.daemon().log().unwrap().matches("the log is taken up").count()
+}
+
+/// Waits until so many logs were set aside in all.
+pub(crate) fn wait_aside(scene: &Scene, count: usize) {
+    wait_until("logs to be set aside", LIMIT, || (set_aside(scene) >= count).then_some(()));
+}
+
+/// What a snapshot says of the log and of what may be done.
+fn said(snapshot: &SessionSnapshot) -> String {
+    let mut values = snapshot.values.clone();
+    values.remove("event_stream");
+    format!("{:?} {:?} {values:?}", snapshot.choices.rewind, snapshot.advertised_operations)
+}
+
+/// The events of the server.
+fn upstream(session: &Session) -> Vec<Event> {
+    session.events().into_iter().filter(|event| event.kind != EventKind::Lifecycle).collect()
+}
+
+fn sessions(scene: &Scene) -> Vec<String> {
+    let list: SessionList = typed(&scene.client().get("/v1/sessions").unwrap(), &[200]);
+    list.sessions.iter().map(|session| format!("{session:?}")).collect()
+}
+
+/// A turn whose action is approved, and one whose action is rejected.
+fn decide(scene: &Scene, session: &Session, name: &str) {
+    let marker = scene.marker(name);
+    let shown = session.propose(&marker.directive());
+    session.approve_to_end(&shown);
+    marker.assert_runs(1);
+    let marker = scene.marker(&format!("{name}-not"));
+    let shown = session.propose(&marker.directive());
+    session.reject(&shown);
+    session.wait_quiet();
+    marker.assert_absent();
+}
+
+#[test]
+fn a_log_is_set_aside_while_the_session_rests_and_is_the_same_afterwards() {
+    let faked = Faked::new(Plan { begins_with_events: 350, ..Plan::default() });
+    let scene = faked.scene_with(|setup| setup.tables = tables(1));
+    let (session, other) = (scene.session(), scene.session());
+    decide(&scene, &session, "before");
+    let (snapshot, events) = (session.snapshot(), upstream(&session));
+    assert!(!snapshot.choices.rewind.is_empty());
+    let listed = sessions(&scene);
+    wait_aside(&scene, 2);
+
+    // Neither the list, nor status, nor the reads at rest need it.
+    let (read, kept) = (faked.asked_for("events_page"), taken_up(&scene));
+    assert_eq!(sessions(&scene), listed);
+    drop(scene.status());
+    std::thread::sleep(LONG);
+    assert_eq!(sessions(&scene), listed);
+    assert!(faked.asked_for("events_page") > read + 2, "nothing was read at rest");
+    assert_eq!((set_aside(&scene), taken_up(&scene)), (2, kept));
+
+    // A look takes up the one that is looked at.
+    assert_eq!(said(&session.snapshot()), said(&snapshot));
+    assert_eq!(taken_up(&scene), kept + 1);
+    assert_eq!(upstream(&session), events);
+    decide(&scene, &session, "after");
+    assert_eq!(upstream(&session)[..events.len()], events);
+    wait_aside(&scene, 3);
+    other.turn("say: hello");
+    scene.finish();
+}
+
+/// What cannot be taken up again is read anew, as after a start of the daemon: nothing goes on before that, and no reader has
+/// to start over.
+#[test]
+fn a_log_that_is_lost_is_read_anew_before_anything_goes_on() {
+    let faked = Faked::new(Plan { begins_with_events: 350, ..Plan::default() });
+    let scene = faked.scene_with(|setup| {
+        setup.binary = Some(built_binary("gatepost-tests", "gatepost-watched").unwrap());
+        setup.environment.push(("GATEPOST_CHAOS_POINTS".to_owned(), "cut:before:aside.take_up_log:1".to_owned()));
+        setup.tables = tables(1);
+    });
+    let session = scene.session();
+    decide(&scene, &session, "before");
+    let (snapshot, events) = (session.snapshot(), session.events());
+    wait_aside(&scene, 1);
+
+    let found = wait_until("the session on its server", LIMIT, || {
+        let found = session.snapshot();
+        found.values.get("server_start_id").is_some_and(|id| !id.is_null()).then_some(found)
+    });
+    assert!(scene.daemon().log().unwrap().contains("what was known of a log is lost"));
+    assert_eq!((said(&found), found.blocked_reason), (said(&snapshot), None));
+    let page = session.page(Some(&snapshot.cursor), 1000, std::time::Duration::ZERO);
+    assert!(page.resync.is_none(), "{:?}", page.resync);
+    assert_eq!(session.events()[..events.len()], events);
+    decide(&scene, &session, "after");
+    wait_aside(&scene, 2);
+    assert_eq!(session.snapshot().blocked_reason, None);
+    scene.finish();
+}
