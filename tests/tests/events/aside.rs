@@ -3,7 +3,8 @@
 use super::rest::{LONG, tables};
 use api_types::{Event, EventKind, SessionList, SessionSnapshot};
 use gatepost_tests::{Faked, LIMIT, Scene, Session, typed, wait_until};
-use testkit::daemon::built_binary;
+use serde_json::json;
+use testkit::daemon::{Setup, built_binary};
 use testkit::fake_server::Plan;
 
 /// How often a log was set aside.
@@ -82,26 +83,37 @@ fn a_log_is_set_aside_while_the_session_rests_and_is_the_same_afterwards() {
     scene.finish();
 }
 
+/// The log that is taken up for the n-th time is lost.
+fn losing(setup: &mut Setup, nth: usize) {
+    setup.binary = Some(built_binary("gatepost-tests", "gatepost-watched").unwrap());
+    setup.environment.push(("GATEPOST_CHAOS_POINTS".to_owned(), format!("cut:before:aside.take_up_log:{nth}")));
+    setup.tables = tables(1);
+}
+
+fn is_lost(scene: &Scene) -> bool {
+    scene.daemon().log().unwrap().contains("what was known of a log is lost")
+}
+
+fn wait_on_server(session: &Session) -> SessionSnapshot {
+    wait_until("the session on its server", LIMIT, || {
+        let found = session.snapshot();
+        found.values.get("server_start_id").is_some_and(|id| !id.is_null()).then_some(found)
+    })
+}
+
 /// What cannot be taken up again is read anew, as after a start of the daemon: nothing goes on before that, and no reader has
 /// to start over.
 #[test]
 fn a_log_that_is_lost_is_read_anew_before_anything_goes_on() {
     let faked = Faked::new(Plan { begins_with_events: 350, ..Plan::default() });
-    let scene = faked.scene_with(|setup| {
-        setup.binary = Some(built_binary("gatepost-tests", "gatepost-watched").unwrap());
-        setup.environment.push(("GATEPOST_CHAOS_POINTS".to_owned(), "cut:before:aside.take_up_log:1".to_owned()));
-        setup.tables = tables(1);
-    });
+    let scene = faked.scene_with(|setup| losing(setup, 1));
     let session = scene.session();
     decide(&scene, &session, "before");
     let (snapshot, events) = (session.snapshot(), session.events());
     wait_aside(&scene, 1);
 
-    let found = wait_until("the session on its server", LIMIT, || {
-        let found = session.snapshot();
-        found.values.get("server_start_id").is_some_and(|id| !id.is_null()).then_some(found)
-    });
-    assert!(scene.daemon().log().unwrap().contains("what was known of a log is lost"));
+    let found = wait_on_server(&session);
+    assert!(is_lost(&scene));
     assert_eq!((said(&found), found.blocked_reason), (said(&snapshot), None));
     let page = session.page(Some(&snapshot.cursor), 1000, std::time::Duration::ZERO);
     assert!(page.resync.is_none(), "{:?}", page.resync);
@@ -109,5 +121,33 @@ fn a_log_that_is_lost_is_read_anew_before_anything_goes_on() {
     decide(&scene, &session, "after");
     wait_aside(&scene, 2);
     assert_eq!(session.snapshot().blocked_reason, None);
+    scene.finish();
+}
+
+/// What was acknowledged is lost with the log, and is known again before anything is judged by it.
+#[test]
+fn a_log_that_is_lost_while_something_comes_is_not_judged_without_what_was_known() {
+    let plan = Plan { has_no_latch: true, asks_nothing: true, ..Plan::default() };
+    let faked = Faked::new(plan.clone());
+    let scene = faked.scene_with(|setup| losing(setup, 2));
+    let session = scene.session();
+    session.turn("say: before the rest");
+    wait_aside(&scene, 1);
+    let marker = scene.marker("by-itself");
+    faked.follow(Plan { begins_by_itself: Some(marker.directive()), ..plan.clone() });
+    wait_until("the interrupt", LIMIT, || (faked.asked_for("interrupt") > 0).then_some(()));
+    faked.follow(plan.clone());
+    let block = session.snapshot().choices.acknowledge.remove(0);
+    session.applied("session.block.acknowledge", &json!({"block_id": block.block_id}));
+    session.wait_quiet();
+    wait_aside(&scene, 2);
+
+    let interrupts = faked.asked_for("interrupt");
+    faked.follow(Plan { begins_by_itself: Some("say: by itself".to_owned()), ..plan.clone() });
+    wait_until("the log to be lost", LIMIT, || is_lost(&scene).then_some(()));
+    faked.follow(plan);
+    std::thread::sleep(LONG);
+    assert_eq!(wait_on_server(&session).blocked_reason, None);
+    assert_eq!(faked.asked_for("interrupt"), interrupts, "what was acknowledged was taken for something new");
     scene.finish();
 }

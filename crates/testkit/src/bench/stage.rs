@@ -26,10 +26,16 @@ pub(super) struct Stage {
 impl Stage {
     /// With a server that stores nothing, so that a long log costs it nothing.
     pub(super) fn start() -> Outcome<Self> {
+        Self::start_with("")
+    }
+
+    /// The same with further tables of the configuration.
+    pub(super) fn start_with(tables: &str) -> Outcome<Self> {
         let environment = tempfile::Builder::new().prefix("gp-env-").tempdir().doing("no temporary directory")?;
         let executable = install(environment.path(), SERVER_VERSION)?;
         let mut setup = Setup::new("http://127.0.0.1:9/v1").with_executable(&executable);
         setup.model = "choices = [\"openai/scripted\", \"openai/other\"]".to_owned();
+        setup.tables = tables.to_owned();
         let home = Home::new(setup)?;
         set_plan(environment.path(), &plan(0))?;
         let daemon = home.serve()?;
