@@ -88,6 +88,8 @@ fn losing(setup: &mut Setup, nth: usize) {
     setup.binary = Some(built_binary("gatepost-tests", "gatepost-watched").unwrap());
     setup.environment.push(("GATEPOST_CHAOS_POINTS".to_owned(), format!("cut:before:aside.take_up_log:{nth}")));
     setup.tables = tables(1);
+    // What the server does by itself, it does when it is asked how it is.
+    setup.agent_server = "probe_interval_s = 1\n".to_owned();
 }
 
 fn is_lost(scene: &Scene) -> bool {
