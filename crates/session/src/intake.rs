@@ -226,9 +226,6 @@ impl Session {
 
     /// Reads the rows behind the last confirmed one, when they are not known.
     async fn know(&self, tail: &mut Tail) -> Result<(), Refusal> {
-        if std::mem::take(&mut self.current().tail_lost) {
-            *tail = Tail::new();
-        }
         if tail.is_known {
             return Ok(());
         }

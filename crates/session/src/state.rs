@@ -113,8 +113,6 @@ pub(crate) struct Current {
     pub(crate) taken_up: bool,
     /// Counts interrupts: what was decided before one does not go out after it.
     pub(crate) interrupts: u64,
-    /// The log could not be taken up again: what is known of the journal's order is not either.
-    pub(crate) tail_lost: bool,
 }
 
 impl Deref for State {
@@ -163,13 +161,12 @@ impl State {
             closing: false,
             taken_up: false,
             interrupts: 0,
-            tail_lost: false,
         };
         Self { log: KnownLog::default(), current }
     }
 
     /// What was known of the log is lost, so nothing that rests on it may go on: the session is on no server, and is read
-    /// anew, as after a start of the daemon, before it is on one again.
+    /// anew, as after a start of the daemon, before it is on one again. The journal leaves out what it holds already.
     pub(crate) fn lose_log(&mut self, why: &std::io::Error) {
         self.log = KnownLog::default();
         let detail = format!("what was known of the session's log could not be read back ({why}); it is read anew");
@@ -178,6 +175,5 @@ impl State {
         (self.server, self.info, self.leaf) = (None, None, None);
         self.unjournaled = Mirror::default();
         self.taken_up = false;
-        self.tail_lost = true;
     }
 }
