@@ -34,6 +34,8 @@ pub(super) async fn serve(listener: std::net::TcpListener, server: Arc<Server>) 
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         let Ok((stream, _)) = listener.accept().await else { continue };
+        // As the real one's event loop does: else a frame waits until the one before it is acknowledged.
+        stream.set_nodelay(true).ok();
         let (server, budget) = (Arc::clone(&server), Budget::endless());
         tokio::spawn(async move {
             let io = TokioIo::new(Cut::new(stream, budget.clone()));

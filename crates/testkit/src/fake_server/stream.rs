@@ -109,7 +109,10 @@ async fn feed(
                 Ok(event) => {
                     let plan = server.plan().stream;
                     for event in deformer.deform(event, &plan) {
-                        tokio::time::sleep(Duration::from_millis(plan.delay_ms)).await;
+                        if plan.delay_ms > 0 {
+                            // Never for nothing: the timer takes a whole millisecond for none.
+                            tokio::time::sleep(Duration::from_millis(plan.delay_ms)).await;
+                        }
                         if let Some(bytes) = deformer.breaks_at(&plan) {
                             budget.cut_after(bytes);
                         }
