@@ -52,6 +52,10 @@ pub(crate) const JOURNAL: FileKind = FileKind {
     synchronous: "NORMAL",
 };
 
+/// Pages of the log (16 MiB) beyond which a commit writes it back into the file and waits for the disk. Below it that is done in a
+/// pause ([`crate::worker`]).
+const LOG_MAX_PAGES: u32 = 4096;
+
 /// Closing any descriptor of a file drops every lock that the process holds on it, so the descriptor that creates a
 /// file must be closed before another thread can have opened it.
 static OPENING: Mutex<()> = Mutex::new(());
@@ -372,5 +376,6 @@ fn examine(
     }
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
     connection.pragma_update(None, "synchronous", kind.synchronous)?;
+    connection.pragma_update(None, "wal_autocheckpoint", LOG_MAX_PAGES)?;
     migrate::migrate(connection, kind.migrations, opening.complete)
 }

@@ -17,6 +17,10 @@ const QUEUE_JOBS: usize = 256;
 const BATCH_JOBS: usize = 64;
 /// Seconds a caller waits for room in the queue, and again for its answer.
 const WAIT_S: u64 = 30;
+/// After this many commits the log is written back into the file, once nothing was asked for the pause. Writing back syncs both,
+/// so whoever asks meanwhile waits for the disk.
+const CHECKPOINT_COMMITS: u32 = 100;
+const CHECKPOINT_PAUSE: Duration = Duration::from_millis(50);
 /// Pause between two looks at a full queue.
 const FULL_PAUSE: Duration = Duration::from_millis(2);
 
@@ -192,23 +196,57 @@ impl Drop for Worker {
 
 fn run(mut connection: Connection, queue: &Receiver<Job>) {
     let mut held = None;
+    let mut commits: u32 = 0;
     loop {
-        let job = match held.take() {
-            Some(job) => job,
-            None => match queue.recv() {
-                Ok(job) => job,
-                Err(_) => return,
-            },
+        let pause = (commits >= CHECKPOINT_COMMITS).then_some(CHECKPOINT_PAUSE);
+        let job = match held.take().map_or_else(|| next_job(queue, pause), Next::Job) {
+            Next::Job(job) => job,
+            Next::Paused => {
+                write_back(&connection);
+                commits = 0;
+                continue;
+            }
+            Next::Gone => return,
         };
         match job {
             Job::Read(operation) => operation(&connection),
-            Job::Write(first) => held = write_batch(&mut connection, first, queue),
+            Job::Write(first) => {
+                held = write_batch(&mut connection, first, queue);
+                commits = commits.saturating_add(1);
+            }
             Job::Close(reply) => {
                 reply.send(connection.close().map_err(|(_, error)| error.into())).ok();
                 return;
             }
         }
     }
+}
+
+/// What comes next.
+enum Next {
+    Job(Job),
+    /// Nothing, for as long as was asked about.
+    Paused,
+    /// Nothing any more.
+    Gone,
+}
+
+/// Waits for a job, at most for the pause if there is one.
+fn next_job(queue: &Receiver<Job>, pause: Option<Duration>) -> Next {
+    match pause {
+        None => queue.recv().map_or(Next::Gone, Next::Job),
+        Some(pause) => match queue.recv_timeout(pause) {
+            Ok(job) => Next::Job(job),
+            Err(RecvTimeoutError::Timeout) => Next::Paused,
+            Err(RecvTimeoutError::Disconnected) => Next::Gone,
+        },
+    }
+}
+
+/// Writes the log back into the file.
+fn write_back(connection: &Connection) {
+    // What is committed stands in the log all the same, and it is tried again after as many commits.
+    connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_row| Ok(())).ok();
 }
 
 /// Applies the writes that wait, up to the batch's size, in one transaction; returns what ended the batch.

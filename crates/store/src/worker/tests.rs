@@ -32,6 +32,25 @@ fn stored(worker: &Worker) -> Vec<String> {
     worker.read(names).unwrap()
 }
 
+fn queue_write(
+    worker: &Worker,
+    operation: impl FnOnce(&Connection) -> Result<(), StoreError> + Send + 'static,
+) -> Receiver<Result<(), StoreError>> {
+    let (reply, answer) = sync_channel(1);
+    let (damage, outcome) = (Damage::default(), Err(StoreError::Stopped));
+    let pending = PendingWrite { operation: Some(operation), outcome, damage, reply };
+    worker.submit(Job::Write(Box::new(pending))).unwrap();
+    answer
+}
+
+/// Queues a look at the file's length.
+fn queue_look(worker: &Worker, file: &std::path::Path) -> Receiver<u64> {
+    let (reply, answer) = sync_channel(1);
+    let file = file.to_owned();
+    worker.submit(Job::Read(Box::new(move |_| reply.send(file.metadata().unwrap().len()).unwrap()))).unwrap();
+    answer
+}
+
 fn kill_self() {
     rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
     loop {
@@ -91,18 +110,42 @@ fn what_was_committed_is_there_after_a_kill_and_nothing_else() {
 fn dropping_the_handle_finishes_what_was_queued() {
     let directory = tempfile::Builder::new().permissions(std::fs::Permissions::from_mode(0o700)).tempdir().unwrap();
     let worker = start(directory.path());
-    let (reply, answer) = sync_channel(1);
-    let outcome: Result<(), StoreError> = Err(StoreError::Stopped);
-    let operation = |connection: &Connection| insert(connection, "queued");
-    worker
-        .submit(Job::Write(Box::new(PendingWrite {
-            operation: Some(operation),
-            outcome,
-            damage: Damage::default(),
-            reply,
-        })))
-        .unwrap();
+    let answer = queue_write(&worker, |connection| insert(connection, "queued"));
     drop(worker);
     assert_eq!(answer.try_recv(), Ok(Ok(())));
     assert_eq!(stored(&start(directory.path())), ["queued"]);
+}
+
+#[test]
+fn the_log_is_written_back_in_a_pause_and_by_a_commit_only_when_it_is_long() {
+    const WRITES: u32 = CHECKPOINT_COMMITS + 10;
+    let directory = tempfile::Builder::new().permissions(std::fs::Permissions::from_mode(0o700)).tempdir().unwrap();
+    let worker = start(directory.path());
+    let file = directory.path().join(file::LEDGER_FILE);
+    let before = file.metadata().unwrap().len();
+    // Everything is queued before anything is done, so there is no pause in between.
+    let (open, gate) = sync_channel::<()>(0);
+    worker.submit(Job::Read(Box::new(move |_| gate.recv().unwrap_or_default()))).unwrap();
+    let mut after_writes = Vec::new();
+    for number in 0..WRITES {
+        // 12 pages and more: together longer than SQLite itself lets a log become.
+        queue_write(&worker, move |connection| insert(connection, &format!("{number:050000}")));
+        // What stands between two writes keeps them from sharing a commit.
+        after_writes.push(queue_look(&worker, &file));
+    }
+    drop(open);
+    let lengths: Vec<u64> = after_writes.into_iter().map(|look| look.recv().unwrap()).collect();
+    assert_eq!(lengths, vec![before; lengths.len()], "a commit wrote the log back");
+
+    let begun = Instant::now();
+    while file.metadata().unwrap().len() == before {
+        assert!(begun.elapsed() < Duration::from_secs(WAIT_S), "the log is not written back");
+        thread::sleep(CHECKPOINT_PAUSE);
+    }
+
+    let long = move |connection: &Connection| insert(connection, &"x".repeat(20 << 20));
+    let committed = queue_write(&worker, long);
+    let length = queue_look(&worker, &file).recv().unwrap();
+    assert_eq!(committed.recv().unwrap(), Ok(()));
+    assert!(length > 20 << 20, "a long log is left as it is");
 }
