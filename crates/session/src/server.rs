@@ -23,7 +23,7 @@ use crate::shared::Shared;
 use crate::{confinement, profile, server_canaries, workspace};
 
 pub(crate) use spare::Spares;
-pub(crate) use spawn::managed;
+pub(crate) use spawn::install_request;
 
 /// Bytes of randomness in a session key.
 const SESSION_KEY_BYTES: usize = 32;
@@ -199,7 +199,7 @@ pub(crate) async fn start(shared: &Shared, directory: &Path, spares: &Spares) ->
             Err(failed) => spares.note_failed(0, failed.refusal),
         }
     }
-    let installation = spawn::installation(&program).await;
+    let installation = spawn::installation(shared, &program).await;
     start_with(shared, directory, program, installation, None).await
 }
 

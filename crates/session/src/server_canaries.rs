@@ -1,7 +1,8 @@
 //! Canaries of an installation and an owned server: the evidence is gathered here, `rules` gives the verdict.
 
 use agent_contract::{Client, Contract, KeyKind};
-use process::launch::OwnedServer;
+use process::install::{Finding, KnownInstall};
+use process::launch::{OwnedServer, Program};
 use rules::canary::{
     AuthStatuses, CanaryId, CanaryResult, InstallationEvidence, Listener, ServerIdentity, StartupEvidence,
     StartupExpectation,
@@ -98,19 +99,16 @@ async fn init(client: &Client) -> CanaryResult {
     }
 }
 
-/// Compares the installed files; blocking, and takes seconds for a managed install.
-pub(crate) fn installation(program: &process::launch::Program) -> CanaryResult {
+/// Compares the installed files; blocking, and takes seconds for a managed install that is not `known` yet.
+pub(crate) fn installation(program: &Program, known: &KnownInstall) -> CanaryResult {
     let evidence = match program {
-        process::launch::Program::Own(own) => {
-            InstallationEvidence::Own { executable: own.executable.to_string_lossy().into_owned() }
-        }
-        process::launch::Program::Managed(installed) => {
-            let report = process::install::verify(installed);
+        Program::Own(own) => InstallationEvidence::Own { executable: own.executable.to_string_lossy().into_owned() },
+        Program::Managed(installed) => {
+            let report = known.verify(installed);
             if report.passed() {
                 InstallationEvidence::Verified { files: u64::try_from(report.files).unwrap_or(u64::MAX) }
             } else {
-                let name =
-                    |finding: &process::install::Finding| format!("{} ({})", finding.path, finding.kind.as_str());
+                let name = |finding: &Finding| format!("{} ({})", finding.path, finding.kind.as_str());
                 InstallationEvidence::Altered { files: report.findings.iter().map(name).collect() }
             }
         }

@@ -8,6 +8,7 @@ use agent_contract::Contract;
 use host::sealed::SealingKey;
 use host::sign::SigningKey;
 use host::{Secret, Spawner};
+use process::install::KnownInstall;
 use process::launch::WrapperProgram;
 use rules::confinement::Reached;
 use rules::passage::Watch;
@@ -87,6 +88,8 @@ pub struct OpenRecords {
 pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) install_dir: PathBuf,
+    /// What this daemon hashed itself.
+    pub(crate) known_install: Arc<KnownInstall>,
     pub(crate) contract: &'static Contract,
     pub(crate) spawner: Spawner,
     pub(crate) records: Records,
@@ -184,6 +187,7 @@ impl Shared {
             reviewed_content: RwLock::new(Arc::new(from.settings.approval.reviewed_content.clone())),
             settings: from.settings,
             install_dir: from.install_dir,
+            known_install: Arc::default(),
             contract: from.contract,
             spawner: from.spawner,
             notes: records.notes,

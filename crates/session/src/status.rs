@@ -1,9 +1,11 @@
 //! One look at everything, and what is wrong with it.
 
+use std::sync::Arc;
+
 use rules::refusal::{Refusal, RefusalCode};
 use rules::standing::{self, DaemonStanding, Finding, Phase, ServerStanding};
 
-use crate::server::managed;
+use crate::server::install_request;
 use crate::supervisor::Supervisor;
 use crate::view::{ProbeView, Readiness, ServerView, SessionSummary, SetupAction, StatusView};
 
@@ -86,12 +88,14 @@ impl Supervisor {
         if let Some(executable) = &self.shared().settings.agent_server.executable {
             return executable.exists().then(|| executable.to_string_lossy().into_owned());
         }
-        let (directory, contract) = (self.shared().install_dir.clone(), self.shared().contract);
-        tokio::task::spawn_blocking(move || managed(contract, &directory))
-            .await
-            .ok()
-            .flatten()
-            .map(|installed| installed.root.to_string_lossy().into_owned())
+        let shared = Arc::clone(self.shared());
+        tokio::task::spawn_blocking(move || {
+            shared.known_install.find_for(&install_request(shared.contract, &shared.install_dir))
+        })
+        .await
+        .ok()
+        .flatten()
+        .map(|installed| installed.root.to_string_lossy().into_owned())
     }
 
     /// What was never set up.

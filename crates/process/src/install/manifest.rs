@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::stat::{Stat, Stats};
+
 /// The manifest's name in an install's root.
 pub(crate) const MANIFEST_NAME: &str = "gatepost-manifest.json";
 /// The format this code writes and reads.
@@ -63,6 +65,8 @@ pub(crate) struct Tree {
     pub(crate) directories: BTreeSet<String>,
     /// Sockets, devices, pipes: nothing an install has.
     pub(crate) strange: Vec<String>,
+    /// Of all of these and the root, each read before its content was.
+    pub(crate) stats: Stats,
 }
 
 impl Head {
@@ -77,8 +81,15 @@ fn text(bytes: &[u8]) -> io::Result<String> {
 
 /// SHA-256 and size of a file, read piece by piece. A symbolic link is not followed.
 pub(crate) fn hash_file(path: &Path) -> io::Result<FileEntry> {
+    hash_open(&mut open(path)?)
+}
+
+fn open(path: &Path) -> io::Result<File> {
     let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::CLOEXEC;
-    let mut file = File::from(rustix::fs::open(path, flags, rustix::fs::Mode::empty())?);
+    Ok(File::from(rustix::fs::open(path, flags, rustix::fs::Mode::empty())?))
+}
+
+fn hash_open(file: &mut File) -> io::Result<FileEntry> {
     let mut hasher = Sha256::new();
     let mut buffer = vec![0_u8; CHUNK_BYTES];
     let mut size_bytes = 0;
@@ -100,7 +111,18 @@ pub(crate) fn hash_file(path: &Path) -> io::Result<FileEntry> {
 pub(crate) fn scan(root: &Path, report: &dyn Fn(u8)) -> io::Result<Tree> {
     let mut tree = Tree::default();
     let mut names = Vec::new();
-    walk(root, &mut tree, &mut names)?;
+    tree.stats = walk(root, &mut |name, path, kind| {
+        if kind.is_symlink() {
+            tree.links.insert(name, text(fs::read_link(path)?.as_os_str().as_bytes())?);
+        } else if kind.is_dir() {
+            tree.directories.insert(name);
+        } else if kind.is_file() {
+            names.push(name);
+        } else {
+            tree.strange.push(name);
+        }
+        Ok(())
+    })?;
     let next = AtomicUsize::new(0);
     let hashed = Mutex::new(Vec::with_capacity(names.len()));
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(8);
@@ -108,8 +130,10 @@ pub(crate) fn scan(root: &Path, report: &dyn Fn(u8)) -> io::Result<Tree> {
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(name) = names.get(index) else { return Ok(()) };
-            let entry = hash_file(&root.join(name))?;
-            hashed.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((name.clone(), entry));
+            let mut file = open(&root.join(name))?;
+            let stat = Stat::of(&file.metadata()?);
+            let entry = hash_open(&mut file)?;
+            hashed.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((name.clone(), entry, stat));
         }
     };
     std::thread::scope(|scope| {
@@ -123,11 +147,28 @@ pub(crate) fn scan(root: &Path, report: &dyn Fn(u8)) -> io::Result<Tree> {
             .into_iter()
             .try_for_each(|handle| handle.join().unwrap_or_else(|_| Err(io::Error::other("a hashing thread failed"))))
     })?;
-    tree.files = hashed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).into_iter().collect();
+    for (name, entry, stat) in hashed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
+        // Of the very file whose content was read: another one may have stood there when the directory was.
+        tree.stats.insert(name.clone(), stat);
+        tree.files.insert(name, entry);
+    }
     Ok(tree)
 }
 
-fn walk(root: &Path, tree: &mut Tree, names: &mut Vec<String>) -> io::Result<()> {
+/// What the file system says of everything that [`scan`] looks at. No content is read.
+pub(crate) fn stats(root: &Path) -> io::Result<Stats> {
+    walk(root, &mut |_, _, _| Ok(()))
+}
+
+/// What the file system says of the root and of the manifest itself.
+pub(crate) fn own_stats(root: &Path) -> io::Result<Stats> {
+    let of = |path: &Path| fs::symlink_metadata(path).map(|data| Stat::of(&data));
+    Ok(Stats::from([(String::new(), of(root)?), (MANIFEST_NAME.to_owned(), of(&root.join(MANIFEST_NAME))?)]))
+}
+
+/// Hands over each entry below the root but the manifest: relative name, path, kind.
+fn walk(root: &Path, visit: &mut dyn FnMut(String, &Path, fs::FileType) -> io::Result<()>) -> io::Result<Stats> {
+    let mut stats = Stats::from([(String::new(), Stat::of(&fs::symlink_metadata(root)?))]);
     let mut pending = vec![root.to_path_buf()];
     while let Some(directory) = pending.pop() {
         for entry in fs::read_dir(&directory)? {
@@ -135,27 +176,22 @@ fn walk(root: &Path, tree: &mut Tree, names: &mut Vec<String>) -> io::Result<()>
             let path = entry.path();
             let relative = path.strip_prefix(root).map_err(|_| io::Error::other("a path outside the root"))?;
             let name = text(relative.as_os_str().as_bytes())?;
-            let kind = entry.file_type()?;
+            let metadata = entry.metadata()?;
+            let kind = metadata.file_type();
             if name == MANIFEST_NAME && kind.is_file() {
                 continue;
             }
-            if kind.is_symlink() {
-                let target = text(fs::read_link(&path)?.as_os_str().as_bytes())?;
-                tree.links.insert(name, target);
-            } else if kind.is_dir() {
-                tree.directories.insert(name);
+            stats.insert(name.clone(), Stat::of(&metadata));
+            visit(name, &path, kind)?;
+            if kind.is_dir() {
                 pending.push(path);
-            } else if kind.is_file() {
-                names.push(name);
-            } else {
-                tree.strange.push(name);
             }
-            if names.len() + tree.links.len() + tree.directories.len() + tree.strange.len() > MAX_ENTRIES {
+            if stats.len() > MAX_ENTRIES {
                 return Err(io::Error::other("too many files for an install"));
             }
         }
     }
-    Ok(())
+    Ok(stats)
 }
 
 fn read_bounded(root: &Path) -> io::Result<Vec<u8>> {
@@ -182,10 +218,11 @@ pub(crate) fn read_head(root: &Path) -> io::Result<(Head, String)> {
     known_format(&head.clone(), (head, hex::encode(Sha256::digest(&bytes))))
 }
 
-/// Read a manifest whole.
-pub(crate) fn read(root: &Path) -> io::Result<Manifest> {
-    let manifest: Manifest = serde_json::from_slice(&read_bounded(root)?)?;
-    known_format(&manifest.head.clone(), manifest)
+/// Read a manifest whole, and its SHA-256.
+pub(crate) fn read(root: &Path) -> io::Result<(Manifest, String)> {
+    let bytes = read_bounded(root)?;
+    let manifest: Manifest = serde_json::from_slice(&bytes)?;
+    known_format(&manifest.head.clone(), (manifest, hex::encode(Sha256::digest(&bytes))))
 }
 
 /// Write the manifest, as the last thing that makes an install whole.

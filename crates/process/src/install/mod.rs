@@ -6,11 +6,13 @@
 //! started as `bin/python -m openhands.agent_server`.
 
 mod environment;
+mod known;
 mod lock;
 mod manifest;
 mod place;
 mod python;
 pub(crate) mod record;
+mod stat;
 mod steps;
 #[cfg(test)]
 mod tests;
@@ -22,6 +24,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+pub use known::KnownInstall;
 pub use lock::LockError;
 pub use python::{Python, PythonNotFound, find_python};
 pub use verify::{Finding, FindingKind, VerifyReport, verify};

@@ -16,9 +16,9 @@ use super::*;
 const LOCK: &str = "openhands-agent-server==1.2.3 \
                     --hash=sha256:233626748034896214de118f5cf5a319484ad2186705fd595219afee92237ccc\n";
 const BUILD: &str = "wheel==1.0 --hash=sha256:233626748034896214de118f5cf5a319484ad2186705fd595219afee92237ccc\n";
-const PACKAGES: &str = "lib/python3.12/site-packages";
+pub(super) const PACKAGES: &str = "lib/python3.12/site-packages";
 
-fn request(state: &Path) -> InstallRequest<'static> {
+pub(super) fn request(state: &Path) -> InstallRequest<'static> {
     InstallRequest {
         state_dir: state.to_path_buf(),
         version: "1.2.3".to_owned(),
@@ -62,7 +62,7 @@ fn reporter(listener: &dyn Fn(InstallProgress)) -> Reporter<'_> {
     Reporter { began: Instant::now(), listener }
 }
 
-fn make(state: &Path) -> Installed {
+pub(super) fn make(state: &Path) -> Installed {
     place::install(&request(state), &reporter(&|_| {}), &|building| fabricate(building, "1.2.3")).expect("installs")
 }
 
@@ -129,7 +129,7 @@ fn a_tampered_file_with_a_matching_manifest_still_differs_from_its_record() {
     let installed = make(state.path());
     let file = installed.root.join(PACKAGES).join("openhands/server.py");
     fs::write(&file, "print('evil!!')\n").expect("tamper");
-    let mut forged = manifest::read(&installed.root).expect("manifest");
+    let (mut forged, _) = manifest::read(&installed.root).expect("manifest");
     let entry = manifest::hash_file(&file).expect("hash");
     forged.files.insert(format!("{PACKAGES}/openhands/server.py"), entry);
     fs::remove_file(installed.root.join(manifest::MANIFEST_NAME)).expect("remove");

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::Installed;
 use super::manifest::{self, Manifest, Tree};
+use super::stat::Stats;
 use super::{lock, record};
 
 /// Findings that a report lists; the rest are counted.
@@ -86,26 +87,28 @@ impl VerifyReport {
 /// the locked requirements. Reads all of it (half a gigabyte); a blocking call.
 #[must_use]
 pub fn verify(installed: &Installed) -> VerifyReport {
-    let root = &installed.root;
-    match compare(root) {
-        Ok(report) => report,
-        Err(error) => {
-            let finding = Finding { kind: FindingKind::Unreadable, path: format!("{}: {error}", root.display()) };
-            VerifyReport::new(0, BTreeSet::from([finding]), String::new(), false)
-        }
-    }
+    examine(installed).0
 }
 
-fn compare(root: &Path) -> io::Result<VerifyReport> {
-    let (head, manifest_sha256) = manifest::read_head(root)?;
-    let recorded = manifest::read(root)?;
+/// The same, and what the file system said of what was read; nothing when not all of it could be.
+pub(super) fn examine(installed: &Installed) -> (VerifyReport, Stats) {
+    let root = &installed.root;
+    compare(root).unwrap_or_else(|error| {
+        let finding = Finding { kind: FindingKind::Unreadable, path: format!("{}: {error}", root.display()) };
+        (VerifyReport::new(0, BTreeSet::from([finding]), String::new(), false), Stats::new())
+    })
+}
+
+fn compare(root: &Path) -> io::Result<(VerifyReport, Stats)> {
+    let (recorded, manifest_sha256) = manifest::read(root)?;
     let tree = manifest::scan(root, &|_| {})?;
     let mut found = BTreeSet::new();
     against_manifest(&recorded, &tree, &mut found);
     against_distributions(root, &recorded, &tree, &mut found)?;
+    let head = &recorded.head;
     let interpreter = head.interpreter.canonicalize().and_then(|path| manifest::hash_file(&path));
     let interpreter_changed = interpreter.map_or(true, |now| now.sha256 != head.interpreter_sha256);
-    Ok(VerifyReport::new(tree.files.len(), found, manifest_sha256, interpreter_changed))
+    Ok((VerifyReport::new(tree.files.len(), found, manifest_sha256, interpreter_changed), tree.stats))
 }
 
 fn against_manifest(recorded: &Manifest, tree: &Tree, found: &mut BTreeSet<Finding>) {

@@ -231,7 +231,7 @@ impl From<Refusal> for NotMade {
 
 async fn make(shared: &Shared, like: &VerifiedServer, mut give_way: watch::Receiver<bool>) -> Result<Spare, NotMade> {
     let program = spawn::program(shared)?;
-    let installation = spawn::installation(&program).await;
+    let installation = spawn::installation(shared, &program).await;
     if let Some(refusal) = installation.refusal() {
         return Err(refusal.into());
     }

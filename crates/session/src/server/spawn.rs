@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use agent_contract::Contract;
 use host::Secret;
-use process::install::Installed;
+use process::install::InstallRequest;
 use process::launch::{Confining, FurtherGrants, LaunchError, LaunchSpec, OwnedServer, Program, SpareSpec};
 use rules::canary::{CanaryId, CanaryResult};
 use rules::redact::Redactor;
@@ -29,21 +29,22 @@ pub(super) fn program(shared: &Shared) -> Result<Program, Refusal> {
         }
         return Ok(Program::Own(own));
     }
-    managed(shared.contract, &shared.install_dir).map(Program::Managed).ok_or_else(|| {
+    let request = install_request(shared.contract, &shared.install_dir);
+    process::install::find_for(&request).map(Program::Managed).ok_or_else(|| {
         let detail = format!("Agent Server {version} is not installed; run `gatepost server install`");
         Refusal::new(RefusalCode::ServerNotInstalled, detail)
     })
 }
 
-/// The managed install of exactly the locked requirements of this contract, if it stands.
-pub(crate) fn managed(contract: &Contract, install_dir: &Path) -> Option<Installed> {
-    process::install::find_for(&process::install::InstallRequest {
+/// The managed install of exactly the locked requirements of this contract.
+pub(crate) fn install_request(contract: &'static Contract, install_dir: &Path) -> InstallRequest<'static> {
+    InstallRequest {
         state_dir: install_dir.to_path_buf(),
         version: contract.version().to_owned(),
         requirements: contract.requirements_lock(),
         build_requirements: contract.build_requirements_lock(),
         python: None,
-    })
+    }
 }
 
 /// What the server of a workspace is started with.
@@ -98,9 +99,9 @@ pub(super) fn spare_spec(shared: &Shared, program: Program, like: &OwnedServer) 
 }
 
 /// The canary of what would be started.
-pub(super) async fn installation(program: &Program) -> CanaryResult {
-    let program = program.clone();
-    tokio::task::spawn_blocking(move || server_canaries::installation(&program))
+pub(super) async fn installation(shared: &Shared, program: &Program) -> CanaryResult {
+    let (program, known) = (program.clone(), Arc::clone(&shared.known_install));
+    tokio::task::spawn_blocking(move || server_canaries::installation(&program, &known))
         .await
         .unwrap_or_else(|error| CanaryResult::unreadable(CanaryId::Installation, error.to_string()))
 }
