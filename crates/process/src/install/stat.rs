@@ -93,3 +93,55 @@ pub(crate) fn keeps_ctime(root: &Path) -> bool {
 pub(crate) fn keeps_ctime(_: &Path) -> bool {
     false
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND_NS: i128 = 1_000_000_000;
+
+    fn at(modified_s: i128, changed_s: i128, device: u64) -> Stat {
+        let (modified_ns, changed_ns) = (modified_s * SECOND_NS, changed_s * SECOND_NS);
+        Stat { device, inode: 1, mode: 0, links: 1, user: 0, group: 0, size_bytes: 0, modified_ns, changed_ns }
+    }
+
+    #[test]
+    fn both_times_of_everything_are_to_be_older_than_the_margin_and_all_on_one_device() {
+        let begun = UNIX_EPOCH + Duration::from_secs(1_000);
+        for (other, expected) in [
+            (at(0, 939, 1), true),
+            (at(939, 0, 1), true),
+            (at(0, 940, 1), false),
+            (at(940, 0, 1), false),
+            (at(0, 2_000, 1), false),
+            (at(2_000, 0, 1), false),
+            (at(0, 0, 2), false),
+        ] {
+            let stats = Stats::from([(String::new(), at(0, 0, 1)), ("x".to_owned(), other)]);
+            assert_eq!(are_settled(&stats, begun, Duration::from_secs(60)), expected, "{other:?}");
+        }
+        assert!(!are_settled(&Stats::new(), begun, Duration::from_secs(60)), "nothing was looked at");
+    }
+
+    #[test]
+    fn each_field_and_each_name_counts() {
+        let of = |name: &str, stat: Stat| digest(&Stats::from([(name.to_owned(), stat)]));
+        let stat = at(1, 1, 1);
+        let whole = of("a", stat);
+        for other in [
+            Stat { device: 2, ..stat },
+            Stat { inode: 2, ..stat },
+            Stat { mode: 1, ..stat },
+            Stat { links: 2, ..stat },
+            Stat { user: 1, ..stat },
+            Stat { group: 1, ..stat },
+            Stat { size_bytes: 1, ..stat },
+            Stat { modified_ns: 1, ..stat },
+            Stat { changed_ns: SECOND_NS + 1, ..stat },
+        ] {
+            assert_ne!(of("a", other), whole, "{other:?}");
+        }
+        assert_ne!(of("b", stat), whole);
+        assert_eq!(of("a", stat), whole);
+    }
+}
