@@ -24,6 +24,7 @@ pub mod reconcile;
 pub mod redact;
 pub mod refusal;
 pub mod request_id;
+pub mod resting;
 pub mod role;
 pub mod scripts;
 pub mod standing;

@@ -29,6 +29,7 @@ mod reading;
 mod records;
 pub mod request;
 mod rest;
+mod resting_round;
 mod room;
 mod server;
 mod server_canaries;

@@ -1,7 +1,8 @@
 //! Quiet sessions that nobody looks at rest: they hold no stream, until somebody looks or something happens in them.
 //!
 //! Resting changes when something is noticed, and nothing that is decided: each decision reads the log for itself. What a
-//! server does by itself meanwhile is noticed by a read every `[events] rest_read_s`, or at once where the latch reports it.
+//! server does by itself meanwhile is noticed by a look every `[events] rest_read_s` ([`crate::resting_round`]), or at once
+//! where the latch reports it.
 //! Nor is their log held in memory: it is set aside on disk, and taken up by whatever needs it.
 
 use std::sync::Arc;
@@ -16,7 +17,6 @@ use tokio::sync::Notify;
 use crate::frames::Link;
 use crate::server::VerifiedServer;
 use crate::session::Session;
-use crate::shared::Shared;
 
 /// A log of so many bytes leaves memory behind that is worth giving back.
 const WORTH_GIVING_BACK_BYTES: usize = 256 * 1024;
@@ -61,27 +61,17 @@ impl Drop for Waiting {
     }
 }
 
-/// Reads the sessions of a server that rest, one after the other over one connection, until the server is gone.
-///
-/// INVARIANT I1: what ran unasked in one of them goes unnoticed no longer than between two rounds.
-pub(crate) async fn watch_resting(shared: Arc<Shared>, server: Arc<VerifiedServer>) {
-    let read_every = Duration::from_secs(shared.settings.events.rest_read_s);
-    loop {
-        tokio::select! {
-            () = tokio::time::sleep(read_every) => {}
-            () = server.gone() => return,
-        }
-        let rests = |session: &Arc<Session>| session.follows(&server) && session.frames().link() == Link::Resting;
-        for session in shared.sessions().into_iter().filter(rests) {
-            // One that cannot be read is read again at the next round; operations read for themselves.
-            if let Err(refusal) = session.read_at_rest(&server).await {
-                tracing::debug!(session = session.id().as_str(), %refusal, "a session at rest could not be read");
-            }
-        }
-    }
-}
-
 impl Session {
+    /// Where the log ends, of a session that may go on to rest. None if a read may have consequences, even of nothing new:
+    /// also where the log is not set aside yet.
+    pub(crate) fn rests_at(&self) -> Option<String> {
+        let end = {
+            let state = self.current();
+            state.last_event_id().filter(|_| state.is_aside()).map(str::to_owned)
+        };
+        end.filter(|_| self.may_rest())
+    }
+
     /// Reads a session that rests. One in which something happened is followed again.
     ///
     /// # Errors

@@ -109,3 +109,31 @@ pub(crate) async fn a_text_stands_in_the_message(stage: Arc<Stage>) {
     assert!(kinds.contains(&asked("say: a text of its own")), "{kinds:?}");
     assert!(kinds.contains(&said("a text of its own")), "{kinds:?}");
 }
+
+/// Where a log ends is told for many at once, and is where a read of it ends, whatever was appended and wherever the head is.
+pub(crate) async fn the_ends_of_many_logs_are_where_reads_of_them_end(stage: Arc<Stage>) {
+    let (talk, other) = (two_turns(&stage).await, stage.talk().await);
+    let unknown = uuid::Uuid::new_v4().to_string();
+    let ends = async || stage.control().log_ends(&[talk.id.as_str(), &unknown, other.id.as_str()]).await.unwrap();
+    let end_of = async |talk: &Talk| talk.events().await.last().map(|event| event.event_id.clone());
+    let expected = async || [end_of(&talk).await, None, end_of(&other).await];
+    let events = talk.events().await;
+    assert!(events.last().unwrap().is_state_update(), "the head would tell as much: {}", talk.told().await);
+    let before = ends().await;
+    assert_eq!(before, expected().await);
+    let head = events.iter().find(|event| matches!(event.kind, LogEventKind::AgentMessage { .. })).unwrap();
+    talk.navigate(&head.event_id).await;
+    assert_eq!(ends().await, before, "a head that moved appended nothing");
+    talk.store("stored, not run").await;
+    let stored = ends().await;
+    assert_ne!(stored[0], before[0]);
+    assert_eq!(stored, expected().await);
+    let pending = talk.propose("run: true").await;
+    let waiting = ends().await;
+    assert_eq!(waiting, expected().await);
+    talk.accept(&pending, ExecutionStatus::Finished).await;
+    assert_ne!(ends().await[0], waiting[0], "an observation does not show");
+    assert_eq!(ends().await, expected().await);
+    stage.client.delete(&other.id).await.unwrap();
+    assert_eq!(ends().await[2], None, "the log of a deleted conversation ends somewhere");
+}

@@ -49,6 +49,7 @@ pub(crate) async fn run(stage: Stage) {
         events::parents_form_one_tree_and_state_updates_hang_off_it,
         events::a_turn_shows_running_and_then_a_terminal_status,
         events::a_text_stands_in_the_message,
+        events::the_ends_of_many_logs_are_where_reads_of_them_end,
         stream::a_wrong_key_and_an_unknown_conversation_close_with_their_codes,
         stream::the_first_frame_is_a_whole_state,
         stream::what_is_transient_is_never_in_the_log,

@@ -5,7 +5,7 @@ use super::stage::{Reader, wait_stream};
 use gatepost_tests::{Faked, LIMIT, Marker, Scene, Session, wait_until};
 use serde_json::json;
 use std::time::Duration;
-use testkit::fake_server::Plan;
+use testkit::fake_server::{ControlAnswer, Plan};
 
 /// How long nobody looks at a session of this scene before it rests, and longer than that.
 const SOON_S: u64 = 2;
@@ -89,7 +89,15 @@ fn no_rest_before_the_prompt_is_read(session: &Session) {
     });
 }
 
-/// A daemon whose server begins a turn by itself in a session that rests: nobody looks at it.
+/// A daemon with a session that rests: nobody looks at it.
+struct AtRest {
+    faked: Faked,
+    scene: Scene,
+    session_id: String,
+    plan: Plan,
+}
+
+/// The same, and its server begins a turn there by itself.
 struct BegunByItself {
     faked: Faked,
     scene: Scene,
@@ -100,34 +108,52 @@ struct BegunByItself {
     opened: usize,
 }
 
-fn begin_by_itself(plan: Plan, rest_read_s: u64) -> BegunByItself {
-    let faked = Faked::new(plan.clone());
-    let scene = faked.scene_with(|setup| {
-        setup.tables = tables(rest_read_s);
-        setup.agent_server = "probe_interval_s = 1\n".to_owned();
-    });
-    let session = scene.session();
-    session.turn("say: before the rest");
-    wait_aside(&scene, 1);
-    let marker = scene.marker("by-itself");
-    let opened = streams(&faked);
-    faked.follow(Plan { begins_by_itself: Some(marker.directive()), ..plan });
-    BegunByItself { session_id: session.id().to_owned(), faked, scene, marker, opened }
+impl AtRest {
+    fn new(plan: Plan, rest_read_s: u64) -> Self {
+        let faked = Faked::new(plan.clone());
+        let scene = faked.scene_with(|setup| {
+            setup.tables = tables(rest_read_s);
+            setup.agent_server = "probe_interval_s = 1\n".to_owned();
+        });
+        let session = scene.session();
+        session.turn("say: before the rest");
+        wait_aside(&scene, 1);
+        let session_id = session.id().to_owned();
+        Self { faked, scene, session_id, plan }
+    }
+
+    fn begin_by_itself(self, log_ends_answer: ControlAnswer) -> BegunByItself {
+        let Self { faked, scene, session_id, plan } = self;
+        let marker = scene.marker("by-itself");
+        let opened = streams(&faked);
+        faked.follow(Plan { begins_by_itself: Some(marker.directive()), log_ends_answer, ..plan });
+        BegunByItself { faked, scene, session_id, marker, opened }
+    }
+}
+
+impl BegunByItself {
+    /// Waits until what ran is interrupted; the session is blocked then.
+    fn wait_blocked(&self) -> Session {
+        wait_until("the interrupt", LIMIT, || (self.faked.asked_for("interrupt") > 0).then_some(()));
+        self.marker.assert_runs(1);
+        let session = self.scene.take_up(&self.session_id);
+        assert_eq!(session.snapshot().blocked_reason.unwrap().code, "unreviewed_action");
+        session
+    }
+}
+
+fn runs_what_it_likes() -> Plan {
+    Plan { has_no_latch: true, asks_nothing: true, ..Plan::default() }
 }
 
 #[test]
 fn what_runs_unasked_in_a_session_at_rest_is_noticed_and_interrupted() {
-    let plan = Plan { has_no_latch: true, asks_nothing: true, ..Plan::default() };
-    let begun = begin_by_itself(plan.clone(), 1);
-    wait_until("the interrupt", LIMIT, || (begun.faked.asked_for("interrupt") > 0).then_some(()));
-    begun.marker.assert_runs(1);
-    let session = begun.scene.take_up(&begun.session_id);
-    let snapshot = session.snapshot();
-    assert_eq!(snapshot.blocked_reason.unwrap().code, "unreviewed_action");
+    let begun = AtRest::new(runs_what_it_likes(), 1).begin_by_itself(ControlAnswer::Truth);
+    let session = begun.wait_blocked();
 
     // What its owner acknowledged stays acknowledged over a rest.
-    begun.faked.follow(plan);
-    let input = json!({"block_id": snapshot.choices.acknowledge[0].block_id});
+    begun.faked.follow(runs_what_it_likes());
+    let input = json!({"block_id": session.snapshot().choices.acknowledge[0].block_id});
     session.applied("session.block.acknowledge", &input);
     session.wait_quiet();
     wait_aside(&begun.scene, set_aside(&begun.scene) + 1);
@@ -137,8 +163,38 @@ fn what_runs_unasked_in_a_session_at_rest_is_noticed_and_interrupted() {
 }
 
 #[test]
+fn without_word_of_where_logs_end_each_is_read() {
+    let begun = AtRest::new(runs_what_it_likes(), 1).begin_by_itself(ControlAnswer::Silence);
+    begun.wait_blocked();
+    begun.scene.finish();
+}
+
+#[test]
+fn a_wrong_word_of_where_a_log_ends_hides_nothing_for_long() {
+    let at_rest = AtRest::new(runs_what_it_likes(), 1);
+    // Told rightly a few times, so that there is a word to repeat.
+    std::thread::sleep(LONG);
+    let begun = at_rest.begin_by_itself(ControlAnswer::Lie);
+    begun.wait_blocked();
+    begun.scene.finish();
+}
+
+#[test]
+fn a_log_that_ends_where_it_did_is_read_in_one_of_ten_rounds() {
+    let at_rest = AtRest::new(Plan::default(), 1);
+    let before = at_rest.faked.asked().len();
+    std::thread::sleep(LONG);
+    let asked = at_rest.faked.asked().split_off(before);
+    let reads = asked.iter().filter(|route| *route == "events_page").count();
+    // Of five rounds: the one whose turn it is, and one that was under way when the rest began.
+    assert!(reads <= 2, "{asked:?}");
+    at_rest.scene.finish();
+}
+
+#[test]
 fn a_session_at_rest_in_which_the_latch_held_something_is_followed_again() {
-    let begun = begin_by_itself(Plan { asks_nothing: true, ..Plan::default() }, 600);
+    let at_rest = AtRest::new(Plan { asks_nothing: true, ..Plan::default() }, 600);
+    let begun = at_rest.begin_by_itself(ControlAnswer::Truth);
     wait_until("the stream", LIMIT, || (streams(&begun.faked) > begun.opened).then_some(()));
     wait_until("what the latch held", LIMIT, || begun.scene.take_up(&begun.session_id).pending());
     begun.marker.assert_absent();

@@ -5,6 +5,7 @@ Control protocol: one JSON object a line, both ways.
   in   {"id": n, "grant": [event ids]}    -> {"id": n, "granted": count}
   in   {"id": n, "revoke": [event ids]}   -> {"id": n, "revoked": count}   of those that were not used
   in   {"id": n, "settled": conversation} -> {"id": n, "settled": true | false}   no run of it is under way or ending
+  in   {"id": n, "log_ends": [conversations]} -> {"id": n, "log_ends": [event id | null, ...]}   the last event of each log
   in   {"id": n, "inspect": true}         -> {"id": n, "inspect": {...}}
   in   {"id": n, "probe": targets}        -> {"id": n, "probe": text}   what a process said that tried the confinement
   out  {"held": {"conversation_id", "event_ids"}}   an action without a grant was stopped
@@ -45,6 +46,13 @@ class Control:
         task = service._run_task if service is not None else None
         return task is None or task.done()
 
+    def _log_end(self, conversation_id):
+        # The index that a read of the log goes by. Whatever hinders it is no reason to end: the daemon reads the log then.
+        try:
+            return self._services[conversation_id]._conversation._state.events.get_id(-1)
+        except (AttributeError, IndexError, KeyError):
+            return None
+
     def send(self, message):
         data = json.dumps(message).encode() + b"\n"
         with self._write_lock:
@@ -84,6 +92,8 @@ class Control:
             reply["revoked"] = len(unused)
         elif "settled" in request:
             reply["settled"] = self._settled(request["settled"])
+        elif "log_ends" in request:
+            reply["log_ends"] = [self._log_end(conversation_id) for conversation_id in request["log_ends"]]
         elif request.get("inspect"):
             reply["inspect"] = self._inspect()
         elif "probe" in request:

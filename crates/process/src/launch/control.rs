@@ -21,6 +21,8 @@ use super::inspection::{Inspection, RawInspection};
 
 /// One line, either way.
 const MAX_LINE_BYTES: usize = 1024 * 1024;
+/// Conversations whose logs' ends one request may ask for.
+pub const MAX_LOG_ENDS: usize = 100;
 /// Requests that may wait for their answer.
 const MAX_PENDING: usize = 64;
 /// Reports that a slow listener may be behind.
@@ -182,6 +184,21 @@ impl Control {
     pub async fn settled(&self, conversation_id: &str) -> Result<bool, ControlError> {
         let answer = self.request(|id| json!({"id": id, "settled": conversation_id})).await?;
         answer.get("settled").and_then(Value::as_bool).ok_or_else(|| refused(&answer))
+    }
+
+    /// The last event of each conversation's log, in the order asked; none where the server cannot tell. At most
+    /// [`MAX_LOG_ENDS`] conversations.
+    ///
+    /// # Errors
+    /// As [`ControlError`] says; also when it tells of more or fewer.
+    pub async fn log_ends(&self, conversation_ids: &[&str]) -> Result<Vec<Option<String>>, ControlError> {
+        if conversation_ids.len() > MAX_LOG_ENDS {
+            return Err(ControlError::TooMuch("more logs than one request may ask about"));
+        }
+        let mut answer = self.request(|id| json!({"id": id, "log_ends": conversation_ids})).await?;
+        let ends = answer.get_mut("log_ends").map(Value::take).unwrap_or_default();
+        let ends: Vec<Option<String>> = serde_json::from_value(ends).map_err(|_| refused(&answer))?;
+        if ends.len() == conversation_ids.len() { Ok(ends) } else { Err(refused(&answer)) }
     }
 
     /// Facts about the server process, taken now.

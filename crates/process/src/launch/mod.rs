@@ -34,7 +34,7 @@ use rules::redact::Redactor;
 use tokio::sync::oneshot;
 
 pub use confining::{Confining, ProbeTargets, WrapperProgram};
-pub use control::{Control, ControlError, Held};
+pub use control::{Control, ControlError, Held, MAX_LOG_ENDS};
 pub use further::FurtherGrants;
 pub use inspection::{Inspection, Listener};
 pub use layout::{data_dir, spare_dir};

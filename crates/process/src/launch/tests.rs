@@ -92,6 +92,10 @@ while IFS= read -r line <&5; do
   case $line in
     *'"grant"'*) printf '{{"id":%d,"granted":2}}\n' "$id" >&5 ;;
     *'"revoke"'*) printf '{{"id":%d,"revoked":1}}\n{{"held":{{"conversation_id":"c","event_ids":["e"]}}}}\n' "$id" >&5 ;;
+    *'"log_ends":["short"'*) printf '{{"id":%d,"log_ends":["e"]}}\n' "$id" >&5 ;;
+    *'"log_ends":["shape"'*) printf '{{"id":%d,"log_ends":[7]}}\n' "$id" >&5 ;;
+    *'"log_ends":["mute"'*) printf '{{"id":%d}}\n' "$id" >&5 ;;
+    *'"log_ends"'*) printf '{{"id":%d,"log_ends":["e",null]}}\n' "$id" >&5 ;;
     *'"settled"'*) printf '{{"id":%d,"error":"unknown request"}}\n' "$id" >&5 ;;
     *'"inspect"'*) printf '{{"id":%d,"inspect":{{"nonce":"%s","pid":%d,"dumpable":0,"listeners":[{{"family":"inet","address":"0100007F:0050"}}],"latch":true,"ambient_plugins":"dropped"}}}}\n' "$id" "$GATEPOST_NONCE" $$ >&5 ;;
   esac
@@ -147,6 +151,19 @@ async fn a_server_that_announces_itself_answers_on_its_channel_and_stops_whole()
     assert_eq!(report.exit.expect("exit").status, Some(ExitStatus::Signal(15)));
     assert!(matches!(control.revoke(&["e".to_owned()]).await, Err(ControlError::Closed(_))));
     assert_eq!(server.stop(Duration::ZERO).await.leftover_processes, 0, "a second stop changes nothing");
+}
+
+#[tokio::test]
+async fn the_ends_of_logs_are_told_one_for_each_or_not_at_all() {
+    let stage = Stage::new();
+    let server = stage.launch(&serving()).await.expect("launches");
+    let control = server.control();
+    assert_eq!(control.log_ends(&["a", "b"]).await.expect("told"), [Some("e".to_owned()), None]);
+    for wrong in [&["short", "b"][..], &["shape"], &["mute"], &["a"]] {
+        assert!(matches!(control.log_ends(wrong).await, Err(ControlError::Refused(_))), "{wrong:?}");
+    }
+    assert!(matches!(control.log_ends(&["a"; MAX_LOG_ENDS + 1]).await, Err(ControlError::TooMuch(_))));
+    server.stop(Duration::ZERO).await;
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::sync::broadcast::error::RecvError;
 
 use super::{RESTART, Servers, jitter_permille};
-use crate::rest::watch_resting;
+use crate::resting_round::watch_resting;
 use crate::server::VerifiedServer;
 
 /// With at most 20 s for one read, three of them end before the results that they replace are too old to prove anything.

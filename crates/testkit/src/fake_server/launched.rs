@@ -12,6 +12,7 @@ use super::server::{Server, VERSION};
 use crate::failure::{Doing, Outcome};
 use rustix::process::{Signal, getpid, kill_process};
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::AsFd;
@@ -82,7 +83,8 @@ pub fn main() -> Outcome<ExitCode> {
     let server = Server::new(plan.clone(), keys, Arc::clone(&latch), storage, Some(environment));
     let server = Arc::new(server.with_journal(journal));
     control.announce(&plan, &nonce);
-    let facts = Facts { nonce, address, second: OnceLock::new(), server: Arc::clone(&server) };
+    let facts =
+        Facts { nonce, address, second: OnceLock::new(), server: Arc::clone(&server), told_ends: Mutex::default() };
     std::thread::Builder::new()
         .name("control".to_owned())
         .spawn(move || {
@@ -147,6 +149,8 @@ struct Facts {
     /// Opened when the plan says so.
     second: OnceLock<Option<TcpListener>>,
     server: Arc<Server>,
+    /// Where logs ended when the truth about that was last told.
+    told_ends: Mutex<HashMap<String, Option<String>>>,
 }
 
 impl Facts {
@@ -182,6 +186,9 @@ impl Facts {
         } else if let Some(id) = request["settled"].as_str() {
             let running = self.server.conversation(id).is_some_and(|conversation| conversation.is_running());
             ("settled", json!(!running), json!(running), plan.settled_answer)
+        } else if let Some(ids) = ids("log_ends") {
+            let (truth, lie) = self.log_ends(&ids, plan.log_ends_answer);
+            ("log_ends", truth, lie, plan.log_ends_answer)
         } else if request["inspect"] == true {
             let (truth, lie) = (self.inspection(&plan, &self.nonce), self.inspection(&plan, "another"));
             ("inspect", truth, lie, plan.inspect_answer)
@@ -201,6 +208,20 @@ impl Facts {
         let mut reply = json!({"id": request["id"]});
         reply[name] = said;
         Some(reply)
+    }
+
+    /// Where these logs end, and where they ended when that was last told.
+    fn log_ends(&self, ids: &[String], answer: ControlAnswer) -> (Value, Value) {
+        let end = |id: &String| {
+            let conversation = self.server.conversation(id)?;
+            conversation.record().log.last_id().map(str::to_owned)
+        };
+        let mut told = self.told_ends.lock().unwrap_or_else(PoisonError::into_inner);
+        if answer == ControlAnswer::Truth {
+            told.extend(ids.iter().map(|id| (id.clone(), end(id))));
+        }
+        let lie: Vec<Option<&String>> = ids.iter().map(|id| told.get(id).and_then(Option::as_ref)).collect();
+        (json!(ids.iter().map(end).collect::<Vec<_>>()), json!(lie))
     }
 
     fn inspection(&self, plan: &Plan, nonce: &str) -> Value {

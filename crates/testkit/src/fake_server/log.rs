@@ -37,6 +37,11 @@ impl Log {
         &self.events
     }
 
+    /// The event that was appended last.
+    pub(super) fn last_id(&self) -> Option<&str> {
+        self.events.last().and_then(|event| event["id"].as_str())
+    }
+
     pub(super) fn leaf(&self) -> Option<&str> {
         self.leaf.as_deref()
     }

@@ -137,6 +137,8 @@ pub struct Plan {
     pub grant_answer: ControlAnswer,
     /// How it is said whether a run has ended.
     pub settled_answer: ControlAnswer,
+    /// How it is said where logs end; a lie is where they ended when the truth was last told.
+    pub log_ends_answer: ControlAnswer,
     /// How an inspection is answered; a lie repeats another nonce.
     pub inspect_answer: ControlAnswer,
     /// Say that the latch is not in force.
