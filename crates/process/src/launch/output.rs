@@ -2,15 +2,14 @@
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
-use std::io::{self, PipeReader, Read, Write};
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use rules::redact::Redactor;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 
 /// The file's name in the data directory; the file before it has `.1` after that.
 const LOG_NAME: &str = "server.log";
@@ -23,8 +22,6 @@ const TAIL_LINES: usize = 40;
 const RAW_LINE_BYTES: usize = 64 * 1024;
 /// A line as it is kept.
 pub(crate) const LINE_BYTES: usize = 4 * 1024;
-/// How often the reader looks whether it should end although something still holds the pipe.
-const LOOK_MS: i64 = 250;
 
 struct Shared {
     sink: Mutex<Sink>,
@@ -32,22 +29,14 @@ struct Shared {
     /// No more output will come.
     ended: Mutex<bool>,
     end: Condvar,
-    give_up: AtomicBool,
 }
 
-/// The reader's other end. When the last one is dropped, the reader ends.
+/// The reader's other end. When the last one is dropped, the reader ends, although something still holds the pipe.
 #[derive(Clone)]
 pub(crate) struct Output {
     shared: Arc<Shared>,
-    _stop: Arc<GiveUp>,
-}
-
-struct GiveUp(Arc<Shared>);
-
-impl Drop for GiveUp {
-    fn drop(&mut self) {
-        self.0.give_up.store(true, Ordering::Relaxed);
-    }
+    /// Its closing is what ends the reader, which so need not look by itself, again and again.
+    _stop: Arc<PipeWriter>,
 }
 
 impl Output {
@@ -58,16 +47,16 @@ impl Output {
             tail: Mutex::default(),
             ended: Mutex::new(false),
             end: Condvar::new(),
-            give_up: AtomicBool::new(false),
         });
+        let (stopped, stop) = io::pipe()?;
         let mut writer = Writer { shared: Arc::clone(&shared), line: Vec::new() };
         std::thread::Builder::new().name("server-output".to_owned()).spawn(move || {
-            writer.run(pipe);
+            writer.run(pipe, &stopped);
             let shared = writer.shared;
             *shared.ended.lock().unwrap_or_else(PoisonError::into_inner) = true;
             shared.end.notify_all();
         })?;
-        Ok(Self { _stop: Arc::new(GiveUp(Arc::clone(&shared))), shared })
+        Ok(Self { _stop: Arc::new(stop), shared })
     }
 
     /// From here on each line is redacted with these secrets and kept in that data directory.
@@ -122,14 +111,15 @@ struct Writer {
 }
 
 impl Writer {
-    fn run(&mut self, mut pipe: PipeReader) {
+    fn run(&mut self, mut pipe: PipeReader, stopped: &PipeReader) {
         let mut buffer = [0_u8; 16 * 1024];
         loop {
-            let wait = Timespec { tv_sec: 0, tv_nsec: LOOK_MS * 1_000_000 };
-            match poll(&mut [PollFd::new(&pipe, PollFlags::IN)], Some(&wait)) {
-                Ok(0) if self.shared.give_up.load(Ordering::Relaxed) => break,
-                Ok(0) | Err(rustix::io::Errno::INTR) => continue,
+            let mut waits = [PollFd::new(&pipe, PollFlags::IN), PollFd::new(stopped, PollFlags::IN)];
+            match poll(&mut waits, None) {
+                // What has come by then is read.
+                Ok(_) if waits[0].revents().is_empty() => break,
                 Ok(_) => {}
+                Err(rustix::io::Errno::INTR) => continue,
                 Err(_) => break,
             }
             match pipe.read(&mut buffer) {
