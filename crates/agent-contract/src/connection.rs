@@ -63,6 +63,10 @@ impl Connection {
     }
 
     /// Sends one request, once, and reads the whole answer. Gives the connection back when it can serve again.
+    ///
+    /// # Errors
+    /// [`ContractError::Unreachable`] when the connection was found closed before the request's first byte was written:
+    /// nothing was sent.
     pub(crate) async fn exchange(
         mut self,
         route: RouteName,
@@ -70,8 +74,16 @@ impl Connection {
         success: &[u16],
         max_bytes: usize,
     ) -> Result<(Answer, Option<Self>), ContractError> {
-        let lost = |error: hyper::Error| ContractError::ConnectionLost { route, detail: error.to_string() };
-        let response = self.sender.send_request(request).await.map_err(lost)?;
+        let response = self.sender.try_send_request(request).await.map_err(|mut failed| {
+            // INVARIANT I5: a request is handed back only if none of it was ever written.
+            let never_left = failed.take_message().is_some();
+            let detail = failed.into_error().to_string();
+            if never_left {
+                ContractError::Unreachable { route, detail }
+            } else {
+                ContractError::ConnectionLost { route, detail }
+            }
+        })?;
         let (head, body) = response.into_parts();
         let status = head.status;
         if status.is_redirection() {
@@ -146,4 +158,38 @@ async fn read_body(route: RouteName, mut body: Incoming, max_bytes: usize) -> Re
         }
     }
     Ok(collected.freeze())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::testing::{Act, Server, success};
+
+    fn request() -> Request<Full<Bytes>> {
+        Request::post("/x").header(header::HOST, "127.0.0.1").body(Full::new(Bytes::new())).unwrap()
+    }
+
+    #[tokio::test]
+    async fn only_what_was_never_written_is_said_to_have_never_left() {
+        // The request was read, and the answer was not whole.
+        let lost = Server::always(Act::SendAndClose(Vec::new())).await;
+        let connection = Connection::open(RouteName::Run, lost.port).await.unwrap();
+        let error = connection.exchange(RouteName::Run, request(), &[200], 1024).await.map(drop).unwrap_err();
+        assert!(matches!(error, ContractError::ConnectionLost { .. }), "{error}");
+        assert_eq!(lost.received().len(), 1);
+        // It was closed before.
+        let server = Server::always(Act::SendAndClose(success())).await;
+        let connection = Connection::open(RouteName::Run, server.port).await.unwrap();
+        let (_, kept) = connection.exchange(RouteName::Run, request(), &[200], 1024).await.unwrap();
+        let kept = kept.unwrap();
+        while kept.is_usable() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let error = kept.exchange(RouteName::Run, request(), &[200], 1024).await.map(drop).unwrap_err();
+        assert!(matches!(error, ContractError::Unreachable { .. }), "{error}");
+        assert!(!error.may_have_been_sent());
+        assert_eq!(server.received().len(), 1);
+    }
 }

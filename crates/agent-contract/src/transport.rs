@@ -25,6 +25,8 @@ const KEY_HEADER: &str = "x-session-api-key";
 const MAX_ORDINARY_REQUESTS: usize = 32;
 /// An idle connection older than this is not used again: the server closes its own after five seconds.
 const MAX_IDLE: Duration = Duration::from_secs(2);
+/// The same for a change, which is not asked again when the connection proves dead: it must have served just now.
+const MAX_IDLE_FOR_CHANGES: Duration = Duration::from_secs(1);
 
 /// Which routes a transport may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,6 +138,13 @@ impl Transport {
         }
     }
 
+    /// One that was counted did not leave after all.
+    fn uncount(&self, route: RouteName) {
+        if let Some(count) = self.sent.get(route as usize) {
+            count.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
     /// The route, when this transport may use it.
     pub(crate) fn route(&self, name: RouteName, granted: bool) -> Result<&'static Route, ContractError> {
         let outside = |what: &str| ContractError::OutsideContract { route: name, what: what.to_owned() };
@@ -215,20 +224,29 @@ impl Transport {
             let request = self.request(route, call, target, body.clone())?;
             sent.store(true, Ordering::SeqCst);
             self.count(route.name);
-            connection.exchange(route.name, request, &route.success, route.max_reply_bytes).await
+            let outcome = connection.exchange(route.name, request, &route.success, route.max_reply_bytes).await;
+            if let Err(ContractError::Unreachable { .. }) = &outcome {
+                self.uncount(route.name);
+            }
+            outcome
         };
-        if route.is_read()
-            && let Some(connection) = self.take_idle()
-        {
+        let kept = match (urgent, route.is_read()) {
+            (true, _) => None,
+            (false, true) => self.take_idle(MAX_IDLE),
+            (false, false) => self.take_idle(MAX_IDLE_FOR_CHANGES),
+        };
+        if let Some(connection) = kept {
             match send(connection).await {
+                // Found closed before anything was written: it was not sent.
+                Err(ContractError::Unreachable { .. }) => {}
                 // The server may have closed it at any moment: a read, and only a read, is asked once more.
-                Err(ContractError::ConnectionLost { .. }) => {}
+                Err(ContractError::ConnectionLost { .. }) if route.is_read() => {}
                 outcome => return outcome.map(|(answer, connection)| self.keep(answer, connection)),
             }
         }
         let connection = Connection::open(route.name, self.port).await?;
         let (answer, connection) = send(connection).await?;
-        Ok(if route.is_read() { self.keep(answer, connection) } else { answer })
+        Ok(if urgent { answer } else { self.keep(answer, connection) })
     }
 
     fn request(
@@ -268,9 +286,18 @@ impl Transport {
         Ok(value)
     }
 
-    fn take_idle(&self) -> Option<Connection> {
+    /// The idle connection, which nothing else uses from then on, when it answered within this time and is open.
+    fn take_idle(&self, within: Duration) -> Option<Connection> {
         let (since, connection) = self.idle.lock().unwrap_or_else(PoisonError::into_inner).take()?;
-        (since.elapsed() < MAX_IDLE && connection.is_usable()).then_some(connection)
+        (since.elapsed() < within && connection.is_usable()).then_some(connection)
+    }
+
+    /// The idle connection as if it had answered that long before it did.
+    #[cfg(test)]
+    pub(crate) fn age_idle(&self, by: Duration) {
+        if let Some((since, _)) = self.idle.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            *since = since.checked_sub(by).unwrap();
+        }
     }
 
     fn keep(&self, answer: Answer, connection: Option<Connection>) -> Answer {

@@ -46,22 +46,93 @@ async fn a_reply_cut_anywhere_is_an_error_and_the_mutation_was_sent_once() {
     assert_eq!(server.client().run(grant(SESSION, StepCause::Run), &session()).await, Ok(()));
 }
 
+/// Those that pass whatever else is stuck.
+const URGENT: [&str; 2] = ["reject", "interrupt"];
+const READ: &str = "GET /api/conversations/count";
+
+fn connections(server: &Server) -> Vec<usize> {
+    server.received().iter().map(|request| request.connection).collect()
+}
+
+/// Answers a read, and does this with anything else.
+async fn reads_and(act: Act) -> Server {
+    Server::start(move |request| match request.line() {
+        READ => Act::Send(json_answer(200, &json!(0))),
+        _ => act.clone(),
+    })
+    .await
+}
+
 #[tokio::test]
-async fn a_mutation_never_goes_out_on_a_connection_that_was_used_before() {
+async fn a_mutation_on_the_connection_of_the_read_before_is_sent_once() {
+    let whole = success();
     for name in MUTATIONS {
-        // The server drops every connection on its second request, as one whose keep-alive time is over.
+        let server = reads_and(Act::Send(whole.clone())).await;
+        let client = server.client();
+        client.auth_probe(KeyKind::Right).await.unwrap();
+        mutate(&client, name).await.unwrap();
+        client.auth_probe(KeyKind::Right).await.unwrap();
+        let expected = if URGENT.contains(&name) { [0, 1, 0] } else { [0, 0, 0] };
+        assert_eq!(connections(&server), expected, "{name}");
+        for cut in [0, 1, whole.len() - 1] {
+            let server = reads_and(Act::SendAndClose(whole[..cut].to_vec())).await;
+            let client = server.client();
+            client.auth_probe(KeyKind::Right).await.unwrap();
+            let error = mutate(&client, name).await.unwrap_err();
+            assert!(matches!(error, ContractError::ConnectionLost { .. }), "{name} {cut}: {error}");
+            assert!(error.may_have_been_sent());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            assert_eq!(connections(&server), expected[..2], "{name} {cut}");
+            assert_eq!(client.requests_sent().values().sum::<u64>(), 2, "{name} {cut}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_mutation_takes_no_connection_that_was_idle_for_long_or_is_in_use() {
+    let server = reads_and(Act::Send(success())).await;
+    let client = server.client();
+    client.auth_probe(KeyKind::Right).await.unwrap();
+    client.transport.age_idle(Duration::from_secs(1));
+    mutate(&client, "run").await.unwrap();
+    assert_eq!(connections(&server), [0, 1]);
+
+    let server = Server::start(|request| match request.line() {
+        READ => Act::Send(json_answer(200, &json!(0))),
+        "GET /server_info" => Act::Stall(Vec::new()),
+        _ => Act::Send(success()),
+    })
+    .await;
+    let client = server.client();
+    client.auth_probe(KeyKind::Right).await.unwrap();
+    let (reader, mut stuck) = (client.clone(), tokio::task::JoinSet::new());
+    stuck.spawn(async move { reader.server_info().await.map(drop) });
+    while server.received().len() < 2 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    mutate(&client, "run").await.unwrap();
+    assert_eq!(connections(&server), [0, 0, 1]);
+}
+
+#[tokio::test]
+async fn a_mutation_on_a_connection_that_is_being_closed_is_sent_once_or_not_at_all() {
+    for _ in 0..100 {
         let server = Server::start(|request| match request.line() {
-            "GET /api/conversations/count" => Act::Send(json_answer(200, &json!(0))),
-            _ => Act::SendAndClose(Vec::new()),
+            READ => Act::SendAndClose(json_answer(200, &json!(0))),
+            _ => Act::Send(success()),
         })
         .await;
         let client = server.client();
         client.auth_probe(KeyKind::Right).await.unwrap();
-        let error = mutate(&client, name).await.unwrap_err();
-        assert!(matches!(error, ContractError::ConnectionLost { .. }), "{name}: {error}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        let connections: Vec<usize> = server.received().iter().map(|request| request.connection).collect();
-        assert_eq!(connections, [0, 1], "{name}");
+        let outcome = mutate(&client, "run").await;
+        let arrived = server.lines().iter().filter(|line| line.ends_with("/run")).count();
+        match outcome {
+            Ok(()) => assert_eq!((arrived, client.requests_sent()["run"]), (1, 1)),
+            Err(error) => {
+                assert!(matches!(error, ContractError::ConnectionLost { .. }), "{error}");
+                assert_eq!((arrived, client.requests_sent()["run"]), (0, 1));
+            }
+        }
     }
 }
 
