@@ -141,6 +141,7 @@ pub(crate) fn evidence_sought(record: &ReceiptRecord) -> Evidence {
 pub(crate) struct OpenReceipt {
     records: Records,
     record: ReceiptRecord,
+    is_stored: bool,
 }
 
 impl OpenReceipt {
@@ -149,14 +150,19 @@ impl OpenReceipt {
     /// # Errors
     /// `store_failed`; nothing was recorded then.
     pub(crate) async fn create(records: &Records, record: ReceiptRecord) -> Result<Self, Refusal> {
-        let stored = record.clone();
-        records.write("insert_receipt", move |ledger| ledger.insert_receipt(stored)).await?;
-        Ok(Self { records: records.clone(), record })
+        let mut receipt = Self::begin(records, record);
+        receipt.write().await?;
+        Ok(receipt)
+    }
+
+    /// A receipt that is stored, and its key used, with the intent of its first step: in one write.
+    pub(crate) fn begin(records: &Records, record: ReceiptRecord) -> Self {
+        Self { records: records.clone(), record, is_stored: false }
     }
 
     /// Takes up a receipt that is stored already.
     pub(crate) fn resume(records: &Records, record: ReceiptRecord) -> Self {
-        Self { records: records.clone(), record }
+        Self { records: records.clone(), record, is_stored: true }
     }
 
     /// A step is about to be sent: durable before it is, and with it what would show that it took effect.
@@ -235,8 +241,17 @@ impl OpenReceipt {
 
     async fn save(&mut self) -> Result<(), Refusal> {
         self.record.updated_at_ms = clock::now_ms();
-        let stored = self.record.clone();
-        self.records.write("update_receipt", move |ledger| ledger.update_receipt(stored)).await
+        self.write().await
+    }
+
+    async fn write(&mut self) -> Result<(), Refusal> {
+        let record = self.record.clone();
+        if self.is_stored {
+            return self.records.write("update_receipt", move |ledger| ledger.update_receipt(record)).await;
+        }
+        self.records.write("insert_receipt", move |ledger| ledger.insert_receipt(record)).await?;
+        self.is_stored = true;
+        Ok(())
     }
 }
 

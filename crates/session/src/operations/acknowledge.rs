@@ -33,7 +33,7 @@ impl Session {
             (record, baseline)
         };
         let open = ask.record(Some(self.id().as_str()), ReceiptState::InFlight);
-        let mut receipt = OpenReceipt::create(&self.shared().records, open).await?;
+        let mut receipt = OpenReceipt::begin(&self.shared().records, open);
         // A step of its own: when the daemon ends in between, the receipt does not say that nothing was done.
         receipt.step_intent("acknowledge", &Evidence::Nothing).await?;
         let stored = record.clone();

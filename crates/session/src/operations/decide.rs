@@ -179,7 +179,7 @@ impl Session {
             waiting.map(|waiting| waiting.event_ids).unwrap_or_default()
         };
         let record = ask.record(Some(self.id().as_str()), ReceiptState::InFlight);
-        let mut receipt = OpenReceipt::create(&self.shared().records, record).await?;
+        let mut receipt = OpenReceipt::begin(&self.shared().records, record);
         receipt.step_intent("reject", &Evidence::Rejections { event_ids: event_ids.clone() }).await?;
         if let Err(error) = server.client().reject(self.id(), reason).await {
             return self.settle_failure(server, receipt, &error).await;

@@ -42,7 +42,7 @@ impl Session {
         self.check_fork_id_is_free(server, &parsed, chosen.is_some()).await?;
         let from = event_id(&point)?;
         let record = ask.record(Some(self.id().as_str()), ReceiptState::InFlight);
-        let mut receipt = OpenReceipt::create(&self.shared().records, record).await?;
+        let mut receipt = OpenReceipt::begin(&self.shared().records, record);
         let evidence = Evidence::Fork { session_id: fork_id.clone(), from_event_id: point.clone() };
         receipt.step_intent("fork", &evidence).await?;
         if let Err(error) = server.client().fork(self.id(), &parsed, &from, title).await {

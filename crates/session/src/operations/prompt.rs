@@ -47,7 +47,7 @@ impl Session {
         // Asked before anything is recorded: a refusal here does not use the key up.
         let grant = self.ask_gate(server, Step::Message)?;
         let record = ask.record(Some(self.id().as_str()), ReceiptState::InFlight);
-        let receipt = OpenReceipt::create(&self.shared().records, record).await?;
+        let receipt = OpenReceipt::begin(&self.shared().records, record);
         self.send_prompt(server, receipt, grant, text, interrupts).await
     }
 
@@ -85,7 +85,7 @@ impl Session {
         interrupts: u64,
     ) -> Result<(), Refusal> {
         let record = ask.record(Some(self.id().as_str()), ReceiptState::InFlight);
-        let mut receipt = OpenReceipt::create(&self.shared().records, record).await?;
+        let mut receipt = OpenReceipt::begin(&self.shared().records, record);
         // The rejection alone is not what was asked for, and shows nothing of the message.
         receipt.step_intent("reject", &Evidence::Nothing).await?;
         if let Err(error) = server.client().reject(self.id(), Some("superseded by a new prompt")).await {

@@ -18,9 +18,9 @@ use crate::server::{VerifiedServer, event_id as checked_event_id, profile_name};
 use crate::session::Session;
 
 impl Session {
-    async fn open(&self, ask: &Ask) -> Result<OpenReceipt, Refusal> {
+    fn open(&self, ask: &Ask) -> OpenReceipt {
         let record = ask.record(Some(self.id().as_str()), ReceiptState::InFlight);
-        OpenReceipt::create(&self.shared().records, record).await
+        OpenReceipt::begin(&self.shared().records, record)
     }
 
     fn check_not_running(&self) -> Result<(), Refusal> {
@@ -45,7 +45,7 @@ impl Session {
             return Err(Refusal::new(RefusalCode::NotASafePoint, detail));
         }
         let target = checked_event_id(event_id)?;
-        let mut receipt = self.open(ask).await?;
+        let mut receipt = self.open(ask);
         receipt.step_intent("navigate", &Evidence::Head { event_id: event_id.to_owned() }).await?;
         let outcome = server.client().navigate(self.id(), &target).await;
         if let Ok(info) = &outcome {
@@ -75,7 +75,7 @@ impl Session {
         if !can_resume(self.state().status) {
             return Err(Refusal::new(RefusalCode::NotAdvertised, "the turn has ended; send a prompt to begin another"));
         }
-        let mut receipt = self.open(ask).await?;
+        let mut receipt = self.open(ask);
         let after_event_id = self.state().log.mirror.last_event_id().map(str::to_owned);
         receipt.step_intent("run", &Evidence::Run { after_event_id }).await?;
         if let Err(refusal) = self.check_not_stopped(interrupts) {
@@ -108,7 +108,7 @@ impl Session {
         self.check_not_running()?;
         self.wait_settled(server).await?;
         let grant = self.ask_gate(server, Step::Condense)?;
-        let mut receipt = self.open(ask).await?;
+        let mut receipt = self.open(ask);
         receipt.step_intent("condense", &Evidence::Nothing).await?;
         if let Err(refusal) = self.check_not_stopped(interrupts) {
             return receipt.close_not_sent(&refusal).await;
@@ -139,7 +139,7 @@ impl Session {
             Refusal::new(RefusalCode::ModelNotReviewed, format!("{model} is not among [model] choices"))
         })?;
         let profile = profile_name(&choice_profile(position))?;
-        let mut receipt = self.open(ask).await?;
+        let mut receipt = self.open(ask);
         receipt.step_intent("switch_profile", &Evidence::Model { model: model.to_owned() }).await?;
         let outcome = server.client().switch_profile(self.id(), &profile).await;
         self.settle_call(server, receipt, outcome, json!({"model": model})).await?;
@@ -152,7 +152,7 @@ impl Session {
         ask: &Ask,
         title: &str,
     ) -> Result<(), Refusal> {
-        let mut receipt = self.open(ask).await?;
+        let mut receipt = self.open(ask);
         receipt.step_intent("set_title", &Evidence::Title { title: title.to_owned() }).await?;
         let outcome = server.client().set_title(self.id(), title).await;
         if outcome.is_ok() {
