@@ -7,7 +7,10 @@ use rules::passage::{Kind, Passage, Side, Watch};
 use rules::receipt::{self, Unfinished};
 use rules::refusal::{Refusal, RefusalCode};
 use serde_json::{Value, json};
-use store::{AcceptState, Journal, Ledger, ReceiptRecord, ReceiptState, StepRecord, StepState, StoreError, Trouble};
+use store::{
+    AcceptState, Journal, Ledger, ReceiptRecord, ReceiptState, SessionRecord, StepRecord, StepState, StoreError,
+    Trouble,
+};
 
 use crate::clock;
 use crate::room::Room;
@@ -205,6 +208,15 @@ impl OpenReceipt {
         self.close(StepState::Done, ReceiptState::Applied, None, result).await
     }
 
+    /// The same with what it made of a session, in one write.
+    pub(crate) async fn done_with_session(&mut self, session: SessionRecord, result: Value) -> Result<(), Refusal> {
+        self.set_outcome(StepState::Done, None);
+        self.set_end(ReceiptState::Applied, None, &result);
+        let record = self.record.clone();
+        let write = move |ledger: &Ledger| ledger.put_session_with_receipt(session, record);
+        self.records.write("put_session_with_receipt", write).await
+    }
+
     /// Closes the receipt: its last step was not sent and never will be.
     pub(crate) async fn close_not_sent(&mut self, reason: &Refusal) -> Result<(), Refusal> {
         self.close(StepState::NotSent, ReceiptState::Rejected, Some(reason), Value::Null).await
@@ -232,11 +244,16 @@ impl OpenReceipt {
         reason: Option<&Refusal>,
         result: Value,
     ) -> Result<(), Refusal> {
+        self.set_end(state, reason, &result);
+        self.write().await
+    }
+
+    fn set_end(&mut self, state: ReceiptState, reason: Option<&Refusal>, result: &Value) {
         self.record.state = state;
         self.record.code = reason.map(|reason| reason.code.as_str().to_owned());
         self.record.detail = reason.map(|reason| reason.detail.clone());
         self.record.result_json = (!result.is_null()).then(|| result.to_string());
-        self.save().await
+        self.record.updated_at_ms = clock::now_ms();
     }
 
     async fn save(&mut self) -> Result<(), Refusal> {

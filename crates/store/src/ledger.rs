@@ -160,6 +160,17 @@ impl Ledger {
         self.write(move |connection, notary| sessions::put(connection, notary, &record))
     }
 
+    /// [`Self::put_session`] and [`Self::update_receipt`] of what was asked for it: both or neither.
+    ///
+    /// # Errors
+    /// Those of either.
+    pub fn put_session_with_receipt(&self, session: SessionRecord, receipt: ReceiptRecord) -> Result<(), StoreError> {
+        self.write(move |connection, notary| {
+            sessions::put(connection, notary, &session)?;
+            receipts::update(connection, notary, &receipt)
+        })
+    }
+
     /// Every session, closed ones too, in the order they were first stored.
     ///
     /// # Errors

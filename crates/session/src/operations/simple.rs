@@ -154,18 +154,17 @@ impl Session {
     ) -> Result<(), Refusal> {
         let mut receipt = self.open(ask);
         receipt.step_intent("set_title", &Evidence::Title { title: title.to_owned() }).await?;
-        let outcome = server.client().set_title(self.id(), title).await;
-        if outcome.is_ok() {
-            let record = {
-                let mut state = self.state();
-                state.record.title = Some(title.to_owned());
-                state.record.changed_by.clone_from(&ask.caller.name);
-                state.record.changed_at_ms = crate::clock::now_ms();
-                state.record.clone()
-            };
-            self.shared().records.write("put_session", move |ledger| ledger.put_session(record)).await?;
-            self.close_again_if_closed(&ask.caller.name).await?;
+        if let Err(error) = server.client().set_title(self.id(), title).await {
+            return self.settle_failure(server, receipt, &error).await;
         }
-        self.settle_call(server, receipt, outcome, json!({"title": title})).await
+        let record = {
+            let mut state = self.state();
+            state.record.title = Some(title.to_owned());
+            state.record.changed_by.clone_from(&ask.caller.name);
+            state.record.changed_at_ms = crate::clock::now_ms();
+            state.record.clone()
+        };
+        receipt.done_with_session(record, json!({"title": title})).await?;
+        self.close_again_if_closed(&ask.caller.name).await
     }
 }
