@@ -34,15 +34,13 @@ impl Supervisor {
         let operation = request.input.operation();
         let canonical = request.input.canonical();
         let print = fingerprint(request.session_id.as_deref(), operation, &canonical);
+        // The key is claimed first, so that one look-up tells: nobody else records it meanwhile. Not by whom it is refused.
+        let claim =
+            authorize_operation(caller.roles, &request.input).and_then(|()| self.claim(&request.client_action_id));
         if let Some(record) = self.known(&request.client_action_id, &print).await? {
             return Ok(records::view(&record, true));
         }
-        authorize_operation(caller.roles, &request.input)?;
-        let claim = self.claim(&request.client_action_id)?;
-        // Recorded between the look-up and the claim?
-        if let Some(record) = self.known(&request.client_action_id, &print).await? {
-            return Ok(records::view(&record, true));
-        }
+        let claim = claim?;
         if request.input.needs_generation() && request.capability_generation.is_none() {
             let detail = "send the `capability_generation` of the snapshot that this was decided on";
             return Err(Refusal::new(RefusalCode::GenerationMissing, detail));
