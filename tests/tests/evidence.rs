@@ -114,15 +114,21 @@ fn what_came_of_a_call_without_an_answer_is_read_from_the_conversation() {
         cut_short(&mut scene, &id, "before:call.send_message", "session.prompt.send", &prompt("say: lost"));
     assert_eq!(receipt.state, ReceiptState::OutcomeUnknown, "{receipt:?}");
     assert_eq!(messages(&session, "say: lost"), 0);
-    // Before anything was sent, the intent alone does not say that it was.
-    let (_, receipt) =
+    // A receipt begins with the intent of its step: whether that was sent is not known.
+    let (session, receipt) =
         cut_short(&mut scene, &id, "after:ledger.insert_receipt", "session.prompt.send", &prompt("say: never"));
-    assert_eq!((receipt.state, receipt.code.as_deref()), (ReceiptState::Rejected, Some("stopped_before_step")));
+    assert_eq!((receipt.state, receipt.steps[0].name.as_str()), (ReceiptState::OutcomeUnknown, "send_message"));
+    assert_eq!(messages(&session, "say: never"), 0);
 
     // The title, the model, the head.
     let title = json!({"title": "found again"});
     let (session, receipt) = cut_short(&mut scene, &id, "after:call.set_title", "session.title.set", &title);
     by_evidence(&receipt, "a title");
+    // What a title makes of the session is recorded with the end of its receipt.
+    let title = json!({"title": "recorded"});
+    let point = "after:ledger.put_session_with_receipt";
+    let (_, receipt) = cut_short(&mut scene, &id, point, "session.title.set", &title);
+    assert_eq!((receipt.state, &receipt.result), (ReceiptState::Applied, &title));
     let model = json!({"model": "openai/other"});
     let (_, receipt) = cut_short(&mut scene, &id, "after:call.switch_profile", "session.model.set", &model);
     by_evidence(&receipt, "a model");

@@ -1,7 +1,7 @@
 //! What needs the inside: a full disk, writes that share a transaction.
 
 use super::*;
-use crate::record::{ReceiptState, StepState};
+use crate::record::{ReceiptState, SessionOrigin, StepState};
 use crate::testing::{Word, private_directory, receipt};
 
 fn open(directory: &Path, max_pages: Option<u32>) -> Ledger {
@@ -98,6 +98,37 @@ fn a_failing_write_of_a_batch_takes_no_other_with_it() {
 }
 
 /// A receipt that could not be closed stays what it was: nothing says that it was done, or that it was not.
+#[test]
+fn a_session_and_the_receipt_of_its_change_are_stored_both_or_neither() {
+    let directory = private_directory();
+    let ledger = open(directory.path(), None);
+    let session = SessionRecord {
+        session_id: "session".into(),
+        workspace: "/w".into(),
+        title: None,
+        origin: SessionOrigin::Created,
+        parent_session_id: None,
+        baseline_event_id: None,
+        created_at_ms: 1,
+        closed_at_ms: None,
+        changed_by: "owner".into(),
+        changed_at_ms: 1,
+    };
+    ledger.put_session(session.clone()).unwrap();
+    ledger.insert_receipt(receipt("a")).unwrap();
+    let titled = SessionRecord { title: Some("t".into()), ..session.clone() };
+    let applied = ReceiptRecord { state: ReceiptState::Applied, ..receipt("a") };
+    let stored = || (ledger.session("session").unwrap().unwrap(), ledger.receipt("a").unwrap().unwrap());
+
+    let elsewhere = SessionRecord { workspace: "/elsewhere".into(), ..titled.clone() };
+    assert!(ledger.put_session_with_receipt(elsewhere, applied.clone()).is_err());
+    assert!(ledger.put_session_with_receipt(titled.clone(), receipt("b")).is_err());
+    assert_eq!(stored(), (session, receipt("a")));
+    ledger.put_session_with_receipt(titled.clone(), applied.clone()).unwrap();
+    assert_eq!(stored(), (titled, applied));
+    assert_eq!(ledger.verify().unwrap().broken, None);
+}
+
 #[test]
 fn what_a_full_disk_cut_off_is_in_no_link_and_no_receipt() {
     let directory = private_directory();
