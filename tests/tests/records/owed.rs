@@ -20,7 +20,7 @@ fn a_receipt_that_could_not_be_closed_is_closed_by_itself() {
     edit(&ledger(scene.home()), hindered);
     scene.serve_again();
     let session = scene.take_up(session.id());
-    let reply = session.ask_as("session.title.set", &json!({"title": "t"}), "stuck");
+    let reply = session.ask_as("session.turn.interrupt", &json!({}), "stuck");
     assert_eq!(refusal_code(&reply), "store_failed", "{}", reply.text);
     assert_eq!(session.receipt("stuck").state, ReceiptState::InFlight);
     let reply = session.ask_as("session.title.set", &json!({"title": "u"}), "release");
