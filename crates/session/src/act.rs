@@ -34,7 +34,7 @@ impl Supervisor {
         let operation = request.input.operation();
         let canonical = request.input.canonical();
         let print = fingerprint(request.session_id.as_deref(), operation, &canonical);
-        // The key is claimed first, so that one look-up tells: nobody else records it meanwhile. Not by whom it is refused.
+        // First, so that one look-up tells: nobody else records the key meanwhile. A caller who may not ask claims none.
         let claim =
             authorize_operation(caller.roles, &request.input).and_then(|()| self.claim(&request.client_action_id));
         if let Some(record) = self.known(&request.client_action_id, &print).await? {
