@@ -109,17 +109,18 @@ impl Session {
             let (shared, id) = (session.shared(), session.id().as_str());
             let mut state = session.state();
             if session.frames().link() != Link::Resting || state.tripped.is_some() || state.waiting(id).is_some() {
-                return Ok(0);
+                return Ok(None);
             }
             let bytes = state.set_aside(shared, id)?;
             if bytes >= WORTH_GIVING_BACK_BYTES {
                 host::memory::give_back();
             }
-            Ok::<_, std::io::Error>(bytes)
+            Ok::<_, std::io::Error>(Some(bytes))
         })
         .await;
         match done.map_err(std::io::Error::other).flatten() {
-            Ok(bytes) => tracing::debug!(session = self.id().as_str(), bytes, "the log is set aside"),
+            Ok(Some(bytes)) => tracing::debug!(session = self.id().as_str(), bytes, "the log is set aside"),
+            Ok(None) => {}
             Err(why) => tracing::debug!(session = self.id().as_str(), %why, "the log could not be set aside"),
         }
     }
