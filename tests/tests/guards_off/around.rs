@@ -137,7 +137,10 @@ pub(crate) fn worktree(world: &World) {
     let wanted = json!({"agent_profile_id": profile_id, "worktree": true, "workspace": {"working_dir": repository}});
     if let Some(id) = launch(world, &wanted) {
         // The server has one place for these, outside of every directory that it is given.
-        fs::remove_dir_all(Path::new("/tmp/conversation-worktrees").join(id)).unwrap();
+        let place = Path::new("/tmp/conversation-worktrees");
+        fs::remove_dir_all(place.join(id)).unwrap();
+        // Unless somebody else has one there.
+        fs::remove_dir(place).ok();
     }
     world.judge(&marker, 0);
 }
