@@ -166,10 +166,12 @@ impl Session {
     pub(crate) async fn note_server_gone(&self, server: &Arc<VerifiedServer>) {
         let report = server.exit_report();
         {
-            if !self.current().server.as_ref().is_some_and(|current| Arc::ptr_eq(current, server)) {
+            let state = self.current();
+            if !state.server.as_ref().is_some_and(|current| Arc::ptr_eq(current, server)) {
                 return;
             }
-            let mut state = self.state();
+            // In the same lock: a server that the session was put on meanwhile is another.
+            let mut state = state.take_up(self.shared(), self.id().as_str());
             state.server = None;
             state.info = None;
             state.quiet.note_restart();

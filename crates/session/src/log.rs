@@ -51,7 +51,7 @@ impl Kept {
 
 impl<'a> WithLog<'a> {
     /// Takes the log up when it is set aside. One that cannot be read back is lost ([`State::lose_log`]).
-    pub(crate) fn of(mut kept: MutexGuard<'a, Kept>, shared: &Shared, session_id: &str) -> Self {
+    fn of(mut kept: MutexGuard<'a, Kept>, shared: &Shared, session_id: &str) -> Self {
         if let Some(aside) = kept.aside.take() {
             tracing::debug!(session = session_id, "the log is taken up");
             match take_up(&aside, shared, session_id) {
@@ -83,6 +83,11 @@ impl<'a> WithLog<'a> {
 impl<'a> WithoutLog<'a> {
     pub(crate) fn of(kept: MutexGuard<'a, Kept>) -> Self {
         Self(kept)
+    }
+
+    /// The same state with its log, with nobody in between.
+    pub(crate) fn take_up(self, shared: &Shared, session_id: &str) -> WithLog<'a> {
+        WithLog::of(self.0, shared, session_id)
     }
 
     /// Whether the log is set aside.

@@ -98,7 +98,7 @@ impl Session {
 
     /// The state, for a moment. Takes the log up again when it is set aside, which reads a file.
     pub(crate) fn state(&self) -> WithLog<'_> {
-        WithLog::of(self.kept(), &self.shared, self.id.as_str())
+        self.current().take_up(&self.shared, self.id.as_str())
     }
 
     /// The state but for the log, for a moment.
@@ -162,10 +162,11 @@ impl Session {
     /// Why the session is on no server, or that nothing stands in the way any more. One that is on a server stays as it is.
     pub(crate) fn note_unreachable(&self, refusal: Option<Refusal>) {
         {
-            if self.current().closed || self.current().server.is_some() {
+            let state = self.current();
+            if state.closed || state.server.is_some() {
                 return;
             }
-            let mut state = self.state();
+            let mut state = state.take_up(&self.shared, self.id.as_str());
             state.unreachable = refusal;
             state.refresh_generation(self.id().as_str());
         }
