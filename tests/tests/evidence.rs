@@ -6,19 +6,17 @@
 use api_types::{Receipt, ReceiptState, SessionList, SessionSnapshot};
 use gatepost_tests::{Faked, LIMIT, Scene, Session, typed, wait_until};
 use serde_json::{Value, json};
+use testkit::chaos::POINTS_VARIABLE;
 use testkit::daemon::built_binary;
 use testkit::fake_server::Plan;
-
-/// The variable that the watched daemon takes its points from.
-const POINTS: &str = "GATEPOST_CHAOS_POINTS";
 
 /// The next daemon dies at this point.
 fn trap(scene: &mut Scene, point: Option<&str>) {
     scene
         .home_mut()
         .reconfigure(|setup| {
-            setup.environment.retain(|(name, _)| name != POINTS);
-            setup.environment.extend(point.map(|point| (POINTS.to_owned(), format!("kill:{point}:1"))));
+            setup.environment.retain(|(name, _)| name != POINTS_VARIABLE);
+            setup.environment.extend(point.map(|point| (POINTS_VARIABLE.to_owned(), format!("kill:{point}:1"))));
         })
         .unwrap();
 }

@@ -7,8 +7,7 @@
 use rules::passage::{Passage, Point, Watch};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-const VARIABLE: &str = "GATEPOST_CHAOS_POINTS";
+use testkit::chaos::POINTS_VARIABLE;
 
 /// What is done when a point is passed for the n-th time.
 struct Trap {
@@ -19,10 +18,10 @@ struct Trap {
 }
 
 fn main() -> ExitCode {
-    let words = std::env::var(VARIABLE).unwrap_or_default();
+    let words = std::env::var(POINTS_VARIABLE).unwrap_or_default();
     let traps: Option<Vec<Trap>> = words.split(',').filter(|word| !word.is_empty()).map(parse).collect();
     let Some(traps) = traps else {
-        eprintln!("{VARIABLE} is not understood: {words}");
+        eprintln!("{POINTS_VARIABLE} is not understood: {words}");
         return ExitCode::from(2);
     };
     gatepost::run_watched(gatepost::as_reviewed, &Watch::by(move |point| spring(&traps, point)))

@@ -4,6 +4,7 @@ use super::rest::{LONG, tables};
 use api_types::{Event, EventKind, SessionList, SessionSnapshot};
 use gatepost_tests::{Faked, LIMIT, Scene, Session, typed, wait_until};
 use serde_json::json;
+use testkit::chaos::POINTS_VARIABLE;
 use testkit::daemon::{Setup, built_binary};
 use testkit::fake_server::Plan;
 
@@ -85,7 +86,7 @@ fn a_log_is_set_aside_while_the_session_rests_and_is_the_same_afterwards() {
 /// The log that is taken up for the n-th time is lost.
 fn losing(setup: &mut Setup, nth: usize) {
     setup.binary = Some(built_binary("gatepost-tests", "gatepost-watched").unwrap());
-    setup.environment.push(("GATEPOST_CHAOS_POINTS".to_owned(), format!("cut:before:aside.take_up_log:{nth}")));
+    setup.environment.push((POINTS_VARIABLE.to_owned(), format!("cut:before:aside.take_up_log:{nth}")));
     setup.tables = tables(1);
     // What the server does by itself, it does when it is asked how it is.
     setup.agent_server = "probe_interval_s = 1\n".to_owned();

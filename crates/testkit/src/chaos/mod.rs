@@ -30,6 +30,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
 
+/// The variable that a watched daemon takes from where it is to die or to lose something.
+pub const POINTS_VARIABLE: &str = "GATEPOST_CHAOS_POINTS";
+
 /// What to run.
 #[derive(Debug, Clone)]
 pub struct Options {

@@ -21,8 +21,6 @@ const REPLY_LIMIT: Duration = Duration::from_secs(120);
 const LOOK: Duration = Duration::from_millis(50);
 /// How often the logs of the servers are looked for.
 const KEEP: Duration = Duration::from_secs(1);
-/// The variable that the watched daemon reads its traps from.
-const VARIABLE: &str = "GATEPOST_CHAOS_POINTS";
 /// How often a daemon is started that dies while it starts.
 const STARTS: usize = 4;
 
@@ -191,7 +189,7 @@ impl Stage {
         for _ in 0..STARTS {
             let traps: Vec<String> = lock(&self.next).pop_front().iter().flatten().map(Trap::words).collect();
             tell(&format!("the daemon starts with [{}]", traps.join(" ")));
-            home.reconfigure(|setup| setup.environment = vec![(VARIABLE.to_owned(), traps.join(","))])?;
+            home.reconfigure(|setup| setup.environment = vec![(super::POINTS_VARIABLE.to_owned(), traps.join(","))])?;
             let before = told_in(&home)?;
             match home.serve() {
                 Ok(daemon) => {
